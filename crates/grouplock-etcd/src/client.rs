@@ -1,4 +1,5 @@
-//! What all rooms of a process at one place share: a thread that talks to the servers, the lease, the watches.
+//! What all rooms of a process at one place share: a thread that talks to the servers, the lease
+//! and the watches.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,10 +17,10 @@ use crate::mirror::Mirror;
 use crate::rpc::Rpc;
 use crate::settings::Settings;
 
-/// How long the servers have to hear of our end.
+/// How long the last message to the servers may take.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// How many ask for entry at once. More would not be served faster.
+/// How many requests for entry run at once. More would not be served faster.
 const ENTRANCE: usize = 32;
 
 /// The connection of this process to the servers of a place.
@@ -27,16 +28,17 @@ pub(crate) struct Client {
     pub(crate) rpc: Arc<Rpc>,
     pub(crate) settings: Settings,
     pub(crate) runtime: Handle,
-    /// What our ids begin with: nobody else's do.
+    /// All our ids begin with this number. No other id does.
     id: u64,
     next: AtomicU64,
     lease: tokio::sync::Mutex<Option<Arc<Lease>>>,
     mirrors: Mutex<HashMap<Keys, Arc<Mirror>>>,
-    /// How many may ask for entry at once.
+    /// Limits the requests for entry that run at once.
     pub(crate) entrance: Semaphore,
-    /// The process that has made it: a child after `fork` has no thread that talks to the servers.
+    /// The process that made this client. After `fork` the child has no thread that talks to the
+    /// servers.
     process: u32,
-    /// Ends the thread, after the lease.
+    /// Ends the lease, then the thread.
     stop: Mutex<Option<oneshot::Sender<Option<Arc<Lease>>>>>,
 }
 
@@ -44,7 +46,7 @@ pub(crate) struct Client {
 static CLIENTS: Mutex<Vec<(u32, Settings, Weak<Client>)>> = Mutex::new(Vec::new());
 
 impl Client {
-    /// The client for a place, made if there is none yet.
+    /// Returns the client for a place. Makes it if there is none.
     pub(crate) fn of(settings: Settings) -> Result<Arc<Self>, OpenError> {
         let process = std::process::id();
         let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,8 +71,8 @@ impl Client {
         let theirs = Arc::clone(&rpc);
         let run = move || {
             runtime.block_on(async move {
-                // Nothing is held by then, so that others need not wait for the lease; the servers need not
-                // remember it either.
+                // Nothing is held now. Without the lease, others need not wait for its end, and the
+                // servers can forget it.
                 if let Ok(Some(lease)) = stopped.await
                     && lease.good_until().is_some()
                 {
@@ -94,54 +96,57 @@ impl Client {
         })
     }
 
-    /// An error if this was made by a parent of this process.
+    /// Fails if a parent of this process made the client.
     pub(crate) fn ours(&self) -> Result<(), RoomError> {
         if self.process == std::process::id() { Ok(()) } else { Err(RoomError::Forked) }
     }
 
-    /// An id that nobody else has.
+    /// Makes an id that nobody else has.
     pub(crate) fn fresh_id(&self) -> String {
-        // Relaxed: only that each number is given once matters.
+        // Relaxed: it matters only that each number is used once.
         format!("{:016x}-{}", self.id, self.next.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// When a request that begins now is given up.
+    /// When a request that begins now fails.
     pub(crate) fn patience(&self) -> Instant {
         Instant::now() + self.settings.timeout
     }
 
-    /// A lease that can be trusted.
+    /// Returns a lease that is still trusted. Asks for one if there is none.
     pub(crate) async fn lease(&self) -> Result<Arc<Lease>, Failure> {
         let mut current = self.lease.lock().await;
         if let Some(lease) = current.as_ref().filter(|lease| lease.good_until().is_some()) {
             return Ok(Arc::clone(lease));
         }
         let lease = Lease::grant(&self.rpc, &self.settings, self.patience()).await?;
-        tokio::spawn(Arc::clone(&lease).keep(Arc::clone(&self.rpc), self.settings.learn));
+        tokio::spawn(
+            Arc::clone(&lease).keep(Arc::clone(&self.rpc), self.settings.uses_all_members),
+        );
         *current = Some(Arc::clone(&lease));
         Ok(lease)
     }
 
-    /// The queue of a room, as all its handles see it.
+    /// The mirror of a room. All handles of the room share it.
     pub(crate) fn mirror(&self, keys: &Keys) -> Arc<Mirror> {
         let mut mirrors = self.mirrors.lock().unwrap_or_else(PoisonError::into_inner);
         let made = || Arc::new(Mirror::new(Arc::clone(&self.rpc), keys, self.settings.ttl / 3));
         Arc::clone(mirrors.entry(keys.clone()).or_insert_with(made))
     }
 
-    /// Does something on the thread that talks to the servers, and waits for it. From any thread and any executor.
+    /// Runs `work` on the thread that talks to the servers, and waits for the result. Any thread
+    /// can call it, inside any executor.
     pub(crate) fn wait_for<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Failure>> + Send + 'static,
     ) -> Result<T, RoomError> {
         self.ours()?;
-        let (tell, told) = mpsc::sync_channel(1);
+        let (answer, answered) = mpsc::sync_channel(1);
         self.runtime.spawn(async move {
-            // Who asked is still there: it waits.
-            _ = tell.send(work.await);
+            // The caller waits, so the channel is open.
+            _ = answer.send(work.await);
         });
         let closed = || Failure::Closed { place: self.settings.place.clone() };
-        Ok(told.recv().unwrap_or_else(|_| Err(closed()))?)
+        Ok(answered.recv().unwrap_or_else(|_| Err(closed()))?)
     }
 }
 
@@ -149,7 +154,7 @@ impl Drop for Client {
     fn drop(&mut self) {
         let stop = self.stop.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(stop) = stop {
-            // If the thread is gone there is nothing to stop.
+            // If the thread has ended, nothing is left to stop.
             _ = stop.send(self.lease.get_mut().take());
         }
     }

@@ -1,4 +1,4 @@
-//! What can go wrong between us and the servers.
+//! The errors of this crate.
 
 use std::path::PathBuf;
 
@@ -31,16 +31,16 @@ impl From<OpenError> for RoomError {
 pub(crate) enum Failure {
     #[error("`{place}` cannot be reached: {reason}")]
     Unreachable { place: String, reason: String },
-    #[error("the lease is gone")]
+    #[error("the lease has ended")]
     NoLease {
-        /// Whether an earlier attempt, whose answer was lost, may have found it.
+        /// An earlier attempt, whose answer was lost, may have found the lease.
         resent: bool,
     },
     #[error("`{place}` refuses: {message}")]
     Refused { place: String, message: String },
-    #[error("`{place}` gave an answer that makes no sense: {what}")]
+    #[error("`{place}` sent an unexpected answer: {what}")]
     Nonsense { place: String, what: &'static str },
-    #[error("the kernel gives no random numbers: {0}")]
+    #[error("the system provides no random numbers: {0}")]
     Random(String),
     #[error("the connection to `{place}` was closed")]
     Closed { place: String },
@@ -66,9 +66,9 @@ impl From<Failure> for RoomError {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Unreachable { place, reason } => RoomError::Unreachable { place, reason },
-            Failure::NoLease { .. } => {
-                RoomError::Lost(grouplock_room::Loss::Expired("the servers forgot it".to_owned()))
-            }
+            Failure::NoLease { .. } => RoomError::Lost(grouplock_room::Loss::Expired(
+                "the servers have forgotten the lease".to_owned(),
+            )),
             other => RoomError::Backend(Box::new(other)),
         }
     }

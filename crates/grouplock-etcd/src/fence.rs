@@ -1,13 +1,13 @@
-//! The fence for a user's own transactions.
+//! The fence for transactions of the user.
 
 use grouplock_room::{Guard, Place, RoomError, RoomName};
 
 use crate::keys::{self, Keys};
 use crate::settings::Settings;
 
-/// The key in etcd that exists exactly as long as this holding does. Compare its `create_revision` with 0 in a transaction of
-/// your own: if it is greater, nobody of another session is inside at the moment at which etcd does the transaction.
-/// Nothing else is needed: the key is never made again.
+/// The key in etcd that exists exactly as long as this holding. In a transaction of your own,
+/// compare its `create_revision` with 0. If it is greater, no other session is inside when etcd
+/// runs the transaction. Nothing else is needed: the key is never made again.
 ///
 /// ```no_run
 /// use grouplock_room::{Places, RoomOptions};
@@ -29,7 +29,7 @@ use crate::settings::Settings;
 /// ```
 ///
 /// # Errors
-/// If the place or the name of the room is none.
+/// If `place` is not a place on etcd, or `room` is not the name of a room.
 pub fn fence_key(place: &str, room: &str, guard: &Guard<'_>) -> Result<Vec<u8>, RoomError> {
     let place: Place = place.parse()?;
     let settings = Settings::read(&place, |_| None)?;

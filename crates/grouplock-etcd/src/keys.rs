@@ -1,19 +1,19 @@
-//! Which keys a room has.
+//! The keys of a room.
 //!
 //! ```text
-//! PREFIX/ROOM/died                      what was last found out about the dead
-//! PREFIX/ROOM/made                      there is such a room
-//! PREFIX/ROOM/p/<group>                 the phase, if its epoch had to be written down; at most one
-//! PREFIX/ROOM/q/<group>/<id>            the entry of a waiter or holder: under its lease, oldest first
+//! PREFIX/ROOM/died                      the last known deaths
+//! PREFIX/ROOM/made                      the room exists
+//! PREFIX/ROOM/p/<group>                 the phase, if its epoch is written; at most one key
+//! PREFIX/ROOM/q/<group>/<id>            the entry of a waiter or holder: under its lease
 //! PREFIX/ROOM/q/<group>/<id>.           the mark of a holder: under no lease
-//! PREFIX/ROOM/t/<id>                    a request that is over although it may still be on its way
+//! PREFIX/ROOM/t/<id>                    a tombstone: the request is over, a copy may still arrive
 //! ```
 //!
-//! A group is the name of a session in hexadecimal. The group of one who wants to be alone is that name, `-` and its id, so
-//! it shares with nobody. The group is part of the key so that "nobody of another session is present" is two comparisons
-//! on ranges, whatever else the values say. No group is the beginning of another followed by `/`. An entry and its
-//! mark are neighbours, so that one DeleteRange removes both. Everything a client has to watch is one range, from
-//! `died` to `q/`.
+//! A group is the name of a session in hexadecimal. A request to be alone has a group of its own:
+//! that name, `-` and its id. The group is part of the key. So "no other session is present" is two
+//! comparisons on ranges, whatever the values are. No group is a prefix of another group followed
+//! by `/`. An entry and its mark are neighbours, so one DeleteRange removes both. A client watches
+//! one range, from `died` to `q/`.
 
 use std::fmt::Write as _;
 
@@ -21,17 +21,17 @@ use grouplock_room::RoomName;
 
 use crate::proto::RangeRequest;
 
-/// All keys from `start` up to, but without, `end`.
+/// The keys from `start` up to `end`, without `end`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Span {
-    /// The first.
+    /// The first key.
     pub start: Vec<u8>,
-    /// The first behind the last.
+    /// The first key after the span.
     pub end: Vec<u8>,
 }
 
 impl Span {
-    /// All keys that begin so. The last byte of what we write is never 255.
+    /// All keys that begin with `start`. The last byte of our keys is never 255.
     pub fn beginning_with(start: &str) -> Self {
         let start = start.as_bytes().to_vec();
         let mut end = start.clone();
@@ -41,7 +41,7 @@ impl Span {
         Span { start, end }
     }
 
-    /// A request for them.
+    /// A request for these keys.
     pub fn request(&self, keys_only: bool) -> RangeRequest {
         RangeRequest { key: self.start.clone(), range_end: self.end.clone(), limit: 0, keys_only }
     }
@@ -54,32 +54,33 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Of the room whose keys begin so; with a slash at the end.
+    /// The keys of the room whose keys begin with `base`, which ends with a slash.
     pub fn new(base: impl Into<String>) -> Self {
         Keys { base: base.into() }
     }
 
-    /// Of a room below a prefix.
+    /// The keys of a room under a prefix.
     pub(crate) fn of(prefix: &str, room: &RoomName) -> Self {
         Keys::new(format!("{prefix}/{}/", room.encoded()))
     }
 
-    /// Everything of the room.
+    /// All keys of the room.
     pub fn all(&self) -> Span {
         Span::beginning_with(&self.base)
     }
 
-    /// Everything but the tombstones, which end with their leases: the requests they stop may still be on their way.
+    /// All keys but the tombstones. Those end with their leases, because the requests that they
+    /// stop may still arrive.
     pub fn remains(&self) -> Span {
         Span { start: self.all().start, end: format!("{}t/", self.base).into_bytes() }
     }
 
-    /// What a [`View`](crate::view::View) shows: the dead, the phase, the queue.
+    /// The keys that a [`View`](crate::view::View) shows: deaths, phase and queue.
     pub fn state(&self) -> Span {
         Span { start: self.died(), end: self.queue().end }
     }
 
-    /// The same without the queue: three keys at most.
+    /// The same without the queue: at most three keys.
     pub fn summary(&self) -> Span {
         Span { start: self.died(), end: self.queue().start }
     }
@@ -94,7 +95,7 @@ impl Keys {
         Span::beginning_with(&format!("{}q/{group}/", self.base))
     }
 
-    /// Those of all other groups: what is in front of that one, and what is behind it.
+    /// The entries and marks of all other groups: those before this group, and those after it.
     pub fn others(&self, group: &str) -> [Span; 2] {
         let (all, own) = (self.queue(), self.group(group));
         [Span { start: all.start, end: own.start }, Span { start: own.end, end: all.end }]
@@ -110,7 +111,7 @@ impl Keys {
         format!("{}q/{group}/{id}.", self.base).into_bytes()
     }
 
-    /// An entry and its mark. No id is the beginning of another followed by something smaller than `/`.
+    /// An entry and its mark. No id is a prefix of another id followed by a byte smaller than `/`.
     pub fn pair(&self, group: &str, id: &str) -> Span {
         let start = self.entry(group, id);
         let end = [&start[..], b"/"].concat();
@@ -131,22 +132,23 @@ impl Keys {
     pub fn other_phases(&self, group: &str) -> [Span; 2] {
         let (all, own) = (self.phases(), self.phase(group));
         let behind = [&own[..], b"\0"].concat();
-        // Not from `p/` on: etcd wants no empty span, which it would be for the session without a name.
+        // Not from `p/` on: etcd refuses an empty span, and for the session without a name it would
+        // be empty.
         let start = format!("{}p", self.base).into_bytes();
         [Span { start, end: own }, Span { start: behind, end: all.end }]
     }
 
-    /// What is known of the dead.
+    /// The key of the last known deaths.
     pub fn died(&self) -> Vec<u8> {
         format!("{}died", self.base).into_bytes()
     }
 
-    /// Shows that there is such a room.
+    /// The key that says that the room exists.
     pub fn made(&self) -> Vec<u8> {
         format!("{}made", self.base).into_bytes()
     }
 
-    /// What keeps a request that is over from being done once more.
+    /// The key that stops a late copy of a request that is over.
     pub fn tombstone(&self, id: &str) -> Vec<u8> {
         format!("{}t/{id}", self.base).into_bytes()
     }
@@ -159,14 +161,14 @@ impl Keys {
         Some((group.to_owned(), id.to_owned(), is_mark))
     }
 
-    /// The group of a phase; `None` if this is none.
+    /// The group of a phase; `None` if the key is not one of a phase.
     pub fn read_phase(&self, key: &[u8]) -> Option<String> {
         let rest = key.strip_prefix(self.base.as_bytes())?.strip_prefix(b"p/")?;
         String::from_utf8(rest.to_vec()).ok()
     }
 }
 
-/// What the id of one ends with who wants to be alone.
+/// The end of the id of a request to be alone.
 pub const ALONE: &str = "a";
 
 /// The group of a waiter or holder.

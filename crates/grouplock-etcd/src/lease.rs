@@ -1,9 +1,10 @@
-//! The lease under which everything of this client is.
+//! The lease of all keys of this client.
 //!
-//! A lease is trusted until the moment at which the last request that the servers confirmed was *sent*, plus its time,
-//! minus a margin. The servers count from when they get the request, which is later, so what is believed here
-//! ends before what is true there. The margin is for those who have to stop working until then. The time during which
-//! the machine sleeps counts: the servers' clocks go on.
+//! A lease is trusted until the time at which the last confirmed request was *sent*, plus its
+//! duration, minus a margin. The servers count from the time at which they receive the request,
+//! which is later. So the trust here ends before the lease ends there. The margin is the time that
+//! a holder has to stop its work. The time for which the machine is suspended counts, because the
+//! clocks of the servers go on.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,14 +18,14 @@ use crate::proto::LeaseGrantRequest;
 use crate::rpc::Rpc;
 use crate::settings::Settings;
 
-/// What is known of a lease.
+/// The state of a lease.
 #[derive(Clone, Debug)]
 pub(crate) struct News {
-    /// Until when it can be trusted, unless the machine sleeps.
+    /// The end of the trust, unless the machine is suspended.
     pub(crate) until: Instant,
-    /// How long the machine had [`slept`](remote::slept) when that was asked for.
+    /// How long the machine had [`slept`](remote::slept) when the request for that time was sent.
     slept: Duration,
-    /// Why it is over.
+    /// Why the lease has ended.
     pub(crate) over: Option<Loss>,
 }
 
@@ -42,7 +43,7 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// Asks for one.
+    /// Asks the servers for a lease.
     pub(crate) async fn grant(
         rpc: &Rpc,
         settings: &Settings,
@@ -50,11 +51,12 @@ impl Lease {
     ) -> Result<Arc<Self>, Failure> {
         let (asked, slept) = (Instant::now(), remote::slept());
         let seconds = settings.ttl.as_secs().cast_signed();
-        // Chosen here, so that the request can be repeated. 0 would mean that the server chooses.
+        // The id is chosen here, so that the request can be repeated. 0 would let the server
+        // choose.
         let random = getrandom::u64().map_err(|error| Failure::Random(error.to_string()))?;
         let id = (random >> 1).max(1).cast_signed();
         let (ttl, sent) = match rpc.grant(LeaseGrantRequest { ttl: seconds, id }, until).await {
-            // An earlier attempt may have been the one that made it.
+            // An earlier attempt may have made the lease.
             Ok(answer) if answer.message.error.is_empty() => {
                 (answer.message.ttl, answer.first_sent)
             }
@@ -72,44 +74,45 @@ impl Lease {
         Ok(Arc::new(Lease { id, ttl, news: watch::Sender::new(news) }))
     }
 
-    /// Until when it can be trusted; `None` if it cannot any more.
+    /// The end of the trust; `None` if it has passed.
     pub(crate) fn good_until(&self) -> Option<Instant> {
         let news = self.news.borrow();
         (news.over.is_none() && !news.is_late()).then_some(news.until)
     }
 
-    /// How long after it is not trusted any more nobody else is let in yet.
+    /// For how long after the end of the trust nobody else is admitted.
     pub(crate) fn grace(&self) -> Duration {
         grace(self.ttl)
     }
 
-    /// What happens to it.
+    /// The changes of the lease.
     pub(crate) fn news(&self) -> watch::Receiver<News> {
         self.news.subscribe()
     }
 
-    /// It is over.
+    /// Ends the lease here.
     pub(crate) fn end(&self, loss: Loss) {
         self.news.send_modify(|news| {
             news.over.get_or_insert(loss);
         });
     }
 
-    /// Renews it again and again until it is over, and then ends it at the servers as well. They may have renewed it without our
-    /// knowing, as a new leader does with all leases, and others would have to wait for that.
-    pub(crate) async fn keep(self: Arc<Self>, rpc: Arc<Rpc>, learn: bool) {
-        self.renew_while_possible(&rpc, learn).await;
-        // Whoever was inside counts on being alone until then, and has to be gone.
+    /// Renews the lease until it has ended, then revokes it at the servers. They may have renewed
+    /// it without our knowledge, as a new leader does with all leases. Others would have to wait
+    /// for it.
+    pub(crate) async fn keep(self: Arc<Self>, rpc: Arc<Rpc>, uses_all_members: bool) {
+        self.renew_while_possible(&rpc, uses_all_members).await;
+        // The last holder may work until that time.
         let until = self.news.borrow().until + self.ttl.saturating_sub(trusted(self.ttl));
         sleep_until(until.into()).await;
-        // If they cannot be reached for as long as it lasts, it ends by itself.
+        // If the servers cannot be reached for that long, the lease ends by itself.
         _ = rpc.revoke(self.id, Instant::now() + 2 * self.ttl).await;
     }
 
-    async fn renew_while_possible(&self, rpc: &Rpc, learn: bool) {
+    async fn renew_while_possible(&self, rpc: &Rpc, uses_all_members: bool) {
         loop {
-            if learn {
-                // If it fails it is asked again with the next renewal. It must not hold that up.
+            if uses_all_members {
+                // If it fails, the next renewal tries again. It must not delay the renewal.
                 _ = rpc.learn_members(Instant::now() + rpc.attempt).await;
             }
             sleep(self.ttl / 3).await;
@@ -122,11 +125,10 @@ impl Lease {
                     }
                 }
                 Ok(_) | Err(Failure::NoLease { .. }) => {
-                    break self
-                        .end(Loss::Expired("the servers do not know it any more".to_owned()));
+                    break self.end(Loss::Expired("the servers no longer know it".to_owned()));
                 }
                 Err(failure) => {
-                    // It is trusted to its last moment.
+                    // The lease is trusted until its last moment.
                     sleep_until(until.into()).await;
                     break self.end(Loss::Expired(failure.to_string()));
                 }
@@ -134,12 +136,12 @@ impl Lease {
         }
     }
 
-    /// Whether this comes in time.
+    /// Returns `false` if the renewal comes too late.
     fn renew(&self, until: Instant, slept: Duration) -> bool {
         self.news.send_if_modified(|news| {
             let in_time = news.over.is_none() && !news.is_late();
             if in_time {
-                // If it has slept since, the later end holds with the later sleep only.
+                // If the machine has slept since, the later end is valid only with the later sleep.
                 (news.until, news.slept) = (until, slept);
             }
             in_time
@@ -148,7 +150,7 @@ impl Lease {
 }
 
 fn late() -> Loss {
-    Loss::Expired("the servers were not heard from for too long".to_owned())
+    Loss::Expired("the servers have not answered for too long".to_owned())
 }
 
 /// How long a lease is trusted.
@@ -156,7 +158,7 @@ fn trusted(ttl: Duration) -> Duration {
     ttl / 5 * 4
 }
 
-/// How long after that one who was inside has to stop. What is left then is for clocks that do not go alike.
+/// For how long after that a holder may still run. The rest is for clocks of different speed.
 fn grace(ttl: Duration) -> Duration {
     ttl / 20 * 3
 }

@@ -1,7 +1,7 @@
 //! Rooms on etcd: named rooms with sessions that processes on different machines share.
 //!
-//! Those who enter the same session of a room are inside together; different sessions exclude each other, first come,
-//! first served.
+//! Holders of the same session are inside together. Different sessions exclude each other.
+//! Admission is first come, first served.
 //!
 //! ```no_run
 //! use grouplock_room::{Places, RoomOptions};
@@ -19,22 +19,24 @@
 //!
 //! | option | meaning | default |
 //! |---|---|---|
-//! | `ttl` | how long a holding outlives contact with its holder, in seconds | 10 |
-//! | `timeout` | how long to try before a request is given up | 5 s |
-//! | `members` | `all`: ask the cluster for its members, and use those too that are not named | `named` |
-//! | `delay` | how long to keep others out after somebody has died inside | none |
-//! | `cacert` | speak TLS, with servers whose certificates this authority has signed | plain text |
-//! | `cert`, `key` | our own certificate | none |
+//! | `ttl` | how long a holding survives without contact to its holder, in seconds | 10 |
+//! | `timeout` | how long to try a request before it fails | 5 s |
+//! | `members` | `all`: also use members of the cluster that the place does not name | `named` |
+//! | `delay` | how long nobody is admitted after a death | none |
+//! | `cacert` | use TLS; this authority has signed the certificates of the servers | plain text |
+//! | `cert`, `key` | the certificate of this client | none |
 //!
-//! The files can also be named by `GROUPLOCK_ETCD_CACERT`, `_CERT` and `_KEY`. A name and a password come from
-//! `GROUPLOCK_ETCD_USER` and `GROUPLOCK_ETCD_PASSWORD` only, as everybody on a machine can read command lines.
+//! The variables `GROUPLOCK_ETCD_CACERT`, `_CERT` and `_KEY` can also name the files. The user name
+//! and the password come only from `GROUPLOCK_ETCD_USER` and `GROUPLOCK_ETCD_PASSWORD`, because
+//! every user of a machine can read command lines.
 //!
-//! Everything is told in `docs/etcd.md`: the keys, the transactions, and what is promised. In short: ownership is decided
-//! inside transactions only; a holding that may be lost is reported before others can be let in; and without
-//! the epoch, a room protects only against those who notice in time that they have lost it.
+//! `docs/etcd.md` describes the keys, the transactions and the promises. In short: only
+//! transactions admit. A holding that may be lost is reported before others can be admitted.
+//! Without the epoch, a room protects only against holders that notice their loss in time.
 //!
-//! All rooms of a process at one place share a connection, a lease and a thread. Threads and tasks of any executor can
-//! enter. Only what etcd 3.4 has is used, and not its lock service, which lets in those whose lease has run out.
+//! All rooms of a process at one place share a connection, a lease and a thread. Threads and tasks
+//! of any executor can enter. The crate uses only the API of etcd 3.4. It does not use the lock
+//! service of etcd, which admits waiters whose lease has ended.
 
 mod client;
 mod error;

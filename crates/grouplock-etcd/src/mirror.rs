@@ -1,9 +1,9 @@
-//! A room as the servers tell it, kept up to date for those who wait in it and those who stay inside for long.
+//! A copy of a room, for its waiters and for holders that stay long.
 //!
-//! A watch is set first and the room read then, so nothing is missed between the two. If the stream breaks, or
-//! requests have had to go to another server, the same is done there: what was missed meanwhile is in what is
-//! read, and a compaction cannot hurt. While somebody needs it the room is also read from time to time, in case a
-//! stream is silent that should not be.
+//! The task sets a watch first and reads the room after that, so it misses nothing in between. If
+//! the stream breaks, or requests go to another server, it does the same there. The read then
+//! contains what was missed, so a compaction cannot hurt. While the mirror is needed, the task also
+//! reads the room from time to time. This finds a stream that is silent by mistake.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,40 +17,40 @@ use crate::keys::{Keys, Span};
 use crate::rpc::Rpc;
 use crate::view::{Turn, View};
 
-/// A room that nobody has waited or stayed in for so long is not watched any more.
+/// After this time without use, the room is no longer watched.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// A room.
+/// The mirror of a room.
 pub(crate) struct Mirror {
     rpc: Arc<Rpc>,
     span: Span,
-    /// How often to read the room while somebody needs it.
+    /// How often to read the room while the mirror is needed.
     period: Duration,
     state: Mutex<State>,
 }
 
 struct State {
-    /// What waiters are given is not changed any more.
+    /// A view that a waiter has received never changes.
     view: Arc<View>,
     waiting: HashMap<i64, oneshot::Sender<(Turn, Arc<View>)>>,
-    /// Those inside who want to know when their place is gone.
+    /// The holders that must learn when their entries are gone.
     staying: HashMap<i64, oneshot::Sender<()>>,
-    /// Whether a task keeps it up to date.
-    watched: bool,
-    /// Whether a watch is set and everything until then is known.
-    current: bool,
-    /// When somebody needed it last.
-    used: Instant,
+    /// A task updates the mirror.
+    has_task: bool,
+    /// The watch is set, and the view is complete.
+    is_current: bool,
+    /// When the mirror was last needed.
+    last_used: Instant,
 }
 
 impl State {
-    /// Forgets who does not listen any more. Whether somebody does.
+    /// Removes waiters and holders that no longer listen. Returns whether any is left.
     fn is_needed(&mut self) -> bool {
         self.waiting.retain(|_, tell| !tell.is_closed());
         self.staying.retain(|_, tell| !tell.is_closed());
         let needed = !self.waiting.is_empty() || !self.staying.is_empty();
         if needed {
-            self.used = Instant::now();
+            self.last_used = Instant::now();
         }
         needed
     }
@@ -62,9 +62,9 @@ impl Mirror {
             view: Arc::new(View::new(keys.clone())),
             waiting: HashMap::new(),
             staying: HashMap::new(),
-            watched: false,
-            current: false,
-            used: Instant::now(),
+            has_task: false,
+            is_current: false,
+            last_used: Instant::now(),
         };
         Mirror { rpc, span: keys.state(), period, state: Mutex::new(state) }
     }
@@ -76,26 +76,26 @@ impl Mirror {
     /// The room as it was a moment ago, if it is watched.
     pub(crate) fn current(&self) -> Option<Arc<View>> {
         let state = self.lock();
-        state.current.then(|| Arc::clone(&state.view))
+        state.is_current.then(|| Arc::clone(&state.view))
     }
 
-    /// Many come to this room: it is worth watching.
+    /// Starts the watch of a room that has many requests.
     pub(crate) fn keep_watching(self: &Arc<Self>) {
-        drop(self.used());
+        drop(self.use_now());
     }
 
-    /// Completes when one who has come at that revision does not have to wait any more: with the reason, and the room.
-    pub(crate) async fn turn(self: &Arc<Self>, place: i64) -> (Turn, Arc<View>) {
+    /// Completes when the entry at `position` need not wait any more, with the reason and the room.
+    pub(crate) async fn turn(self: &Arc<Self>, position: i64) -> (Turn, Arc<View>) {
         loop {
             let told = {
-                let mut state = self.used();
-                match state.view.turn(place) {
+                let mut state = self.use_now();
+                match state.view.turn(position) {
                     Some(turn @ (Turn::Inside | Turn::Come | Turn::Gone)) => {
                         return (turn, Arc::clone(&state.view));
                     }
                     Some(Turn::Wait) | None => {
                         let (tell, told) = oneshot::channel();
-                        state.waiting.insert(place, tell);
+                        state.waiting.insert(position, tell);
                         told
                     }
                 }
@@ -106,16 +106,16 @@ impl Mirror {
         }
     }
 
-    /// Completes when one who has come at that revision is not there any more.
-    pub(crate) async fn gone(self: &Arc<Self>, place: i64) {
+    /// Completes when the entry at `position` is gone.
+    pub(crate) async fn gone(self: &Arc<Self>, position: i64) {
         loop {
             let told = {
-                let mut state = self.used();
-                if state.view.is_gone(place) {
+                let mut state = self.use_now();
+                if state.view.is_gone(position) {
                     return;
                 }
                 let (tell, told) = oneshot::channel();
-                state.staying.insert(place, tell);
+                state.staying.insert(position, tell);
                 told
             };
             if told.await.is_ok() {
@@ -124,19 +124,19 @@ impl Mirror {
         }
     }
 
-    /// Somebody needs it now.
-    fn used(self: &Arc<Self>) -> MutexGuard<'_, State> {
+    /// Locks the state, notes the use, and starts the task if it does not run.
+    fn use_now(self: &Arc<Self>) -> MutexGuard<'_, State> {
         let mut state = self.lock();
-        state.used = Instant::now();
-        if !state.watched {
-            // Nothing old: what is not watched is not known.
-            state.watched = true;
+        state.last_used = Instant::now();
+        if !state.has_task {
+            // What is not watched is not known.
+            state.has_task = true;
             tokio::spawn(keep(Arc::clone(self)));
         }
         state
     }
 
-    /// Reads the room. Whether there was any news in it.
+    /// Reads the room. Returns whether the read contained news.
     async fn read(&self) -> Result<bool, Failure> {
         let until = Instant::now() + self.period;
         let range = self.rpc.range(&self.span, false, 0, until).await?;
@@ -144,7 +144,7 @@ impl Mirror {
         Ok(self.update(|view| view.reset(revision, &range.kvs)))
     }
 
-    /// Changes the view and tells those who wait.
+    /// Changes the view and wakes waiters and holders.
     fn update<T>(&self, change: impl FnOnce(&mut View) -> T) -> T {
         let mut state = self.lock();
         let result = change(Arc::make_mut(&mut state.view));
@@ -152,28 +152,29 @@ impl Mirror {
         let State { view, waiting, staying, .. } = &mut *state;
         let turn = view.turns();
         let done = |turn: &Turn| *turn != Turn::Wait;
-        for (place, tell) in waiting.extract_if(|place, _| turn(*place).as_ref().is_some_and(done))
+        for (position, tell) in
+            waiting.extract_if(|position, _| turn(*position).as_ref().is_some_and(done))
         {
-            if let Some(turn) = turn(place) {
-                // Who does not listen any more has withdrawn.
+            if let Some(turn) = turn(position) {
+                // A waiter that no longer listens has withdrawn.
                 _ = tell.send((turn, Arc::clone(view)));
             }
         }
-        for (_, tell) in staying.extract_if(|place, _| view.is_gone(*place)) {
-            // Who does not listen any more has left.
+        for (_, tell) in staying.extract_if(|position, _| view.is_gone(*position)) {
+            // A holder that no longer listens has left.
             _ = tell.send(());
         }
         result
     }
 
-    /// Watches until the stream breaks. `false` if nobody needs it any more.
+    /// Watches until the stream breaks. Returns `false` if the mirror is no longer needed.
     async fn watch(&self) -> Result<bool, Failure> {
         let opened = self.rpc.watch(&self.span, Instant::now() + self.period).await?;
-        let (node, mut stream) = opened;
+        let (server, mut stream) = opened;
         self.read().await?;
-        self.lock().current = true;
+        self.lock().is_current = true;
         let mut check = tokio::time::Instant::now() + self.period;
-        // Whether something was read that the stream has not told yet.
+        // The last read contained news that the stream has not reported yet.
         let mut behind = false;
         loop {
             tokio::select! {
@@ -184,19 +185,19 @@ impl Mirror {
                     }
                     Ok(_) => return Ok(true),
                     Err(_) => {
-                        self.rpc.give_up(node);
+                        self.rpc.give_up(server);
                         return Ok(true);
                     }
                 },
-                () = self.rpc.moved_from(node) => return Ok(true),
+                () = self.rpc.moved_from(server) => return Ok(true),
                 () = sleep_until(check) => {
                     check = tokio::time::Instant::now() + self.period;
                     let (needed, used) = {
                         let mut state = self.lock();
-                        (state.is_needed(), state.used)
+                        (state.is_needed(), state.last_used)
                     };
                     if needed && behind {
-                        self.rpc.give_up(node);
+                        self.rpc.give_up(server);
                         return Ok(true);
                     }
                     if needed {
@@ -210,22 +211,22 @@ impl Mirror {
     }
 }
 
-/// Keeps a mirror up to date until nobody has used it for long.
+/// Updates a mirror until it has been unused for long.
 async fn keep(mirror: Arc<Mirror>) {
     loop {
-        let watched = mirror.watch().await;
-        mirror.lock().current = false;
-        match watched {
+        let ended = mirror.watch().await;
+        mirror.lock().is_current = false;
+        match ended {
             Ok(true) => {}
             Ok(false) => {
                 let mut state = mirror.lock();
-                // Somebody may have come at the last moment.
+                // A request may have come at the last moment.
                 if !state.is_needed() {
-                    state.watched = false;
+                    state.has_task = false;
                     return;
                 }
             }
-            // Whoever waits ends with its lease, if it comes to that.
+            // If this goes on, the waiters end with their lease.
             Err(_) => sleep(Duration::from_millis(100)).await,
         }
     }

@@ -54,7 +54,7 @@ impl Opener for EtcdOpener {
         let name = |key: &[u8]| {
             let rest = std::str::from_utf8(key.strip_prefix(base.as_bytes())?).ok()?;
             let (name, key) = rest.split_once('/')?;
-            // A tombstone alone is no room.
+            // A tombstone alone does not make a room.
             RoomName::decode(name).filter(|_| !key.starts_with("t/"))
         };
         let names: BTreeSet<_> = range.kvs.iter().filter_map(|kv| name(&kv.key)).collect();

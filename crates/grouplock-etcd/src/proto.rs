@@ -1,11 +1,13 @@
-//! The messages of etcd's API that rooms need, written by hand so that nothing has to be generated.
+//! The messages of etcd's API that rooms need. They are written by hand, so that no code must be
+//! generated.
 //!
-//! Numbers and names are those of `rpc.proto` and `kv.proto` (packages `etcdserverpb` and `mvccpb`); fields that nobody
-//! here reads or sets are left out, which the encoding allows. Only what etcd 3.4 has is used.
+//! Numbers and names are those of `rpc.proto` and `kv.proto` (packages `etcdserverpb` and
+//! `mvccpb`). Fields that this crate does not use are left out, which the encoding allows. All of
+//! it exists in etcd 3.4.
 
 use prost::{Enumeration, Message, Oneof};
 
-/// What every answer begins with.
+/// The head of every answer.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct ResponseHeader {
     /// Which cluster answered.
@@ -37,23 +39,23 @@ pub struct KeyValue {
     /// The value.
     #[prost(bytes = "vec", tag = "5")]
     pub value: Vec<u8>,
-    /// The lease it goes away with, or 0.
+    /// Its lease, or 0.
     #[prost(int64, tag = "6")]
     pub lease: i64,
 }
 
-/// Something that happened to a key.
+/// A change of a key.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct Event {
-    /// What.
+    /// The kind of change.
     #[prost(enumeration = "EventType", tag = "1")]
     pub r#type: i32,
-    /// The key as it is since; of a deletion only the key and the revision.
+    /// The key after the change; after a deletion only the key and the revision.
     #[prost(message, optional, tag = "2")]
     pub kv: Option<KeyValue>,
 }
 
-/// What can happen to a key.
+/// The kinds of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Enumeration)]
 #[repr(i32)]
 pub enum EventType {
@@ -69,10 +71,10 @@ pub struct RangeRequest {
     /// The first key.
     #[prost(bytes = "vec", tag = "1")]
     pub key: Vec<u8>,
-    /// The first key that is not asked for any more; empty for a single key.
+    /// The first key after the range; empty for a single key.
     #[prost(bytes = "vec", tag = "2")]
     pub range_end: Vec<u8>,
-    /// At most so many; 0 for all.
+    /// At most this many; 0 for all.
     #[prost(int64, tag = "3")]
     pub limit: i64,
     /// Without values.
@@ -83,7 +85,7 @@ pub struct RangeRequest {
 /// The keys.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct RangeResponse {
-    /// Which revision this is.
+    /// With the revision.
     #[prost(message, optional, tag = "1")]
     pub header: Option<ResponseHeader>,
     /// The keys.
@@ -100,15 +102,15 @@ pub struct PutRequest {
     /// The value.
     #[prost(bytes = "vec", tag = "2")]
     pub value: Vec<u8>,
-    /// The lease it goes away with, or 0.
+    /// Its lease, or 0.
     #[prost(int64, tag = "3")]
     pub lease: i64,
 }
 
-/// It was put.
+/// The answer to a put.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct PutResponse {
-    /// Which revision this is.
+    /// With the revision.
     #[prost(message, optional, tag = "1")]
     pub header: Option<ResponseHeader>,
 }
@@ -119,18 +121,18 @@ pub struct DeleteRangeRequest {
     /// The first key.
     #[prost(bytes = "vec", tag = "1")]
     pub key: Vec<u8>,
-    /// The first key that is not deleted any more; empty for a single key.
+    /// The first key after the range; empty for a single key.
     #[prost(bytes = "vec", tag = "2")]
     pub range_end: Vec<u8>,
 }
 
-/// How many there were.
+/// The answer to a deletion.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct DeleteRangeResponse {
-    /// Which revision this is.
+    /// With the revision.
     #[prost(message, optional, tag = "1")]
     pub header: Option<ResponseHeader>,
-    /// How many there were.
+    /// How many keys were deleted.
     #[prost(int64, tag = "2")]
     pub deleted: i64,
 }
@@ -149,58 +151,58 @@ pub enum CompareResult {
 pub enum CompareTarget {
     /// How often the key was put.
     Version = 0,
-    /// The revision at which the key was made; 0 if it is not there.
+    /// The revision at which the key was made; 0 if it does not exist.
     Create = 1,
-    /// The revision at which the key was changed last; 0 if it is not there.
+    /// The revision at which the key was last changed; 0 if it does not exist.
     Mod = 2,
-    /// Its lease; 0 if it has none or is not there.
+    /// Its lease; 0 if it has none or does not exist.
     Lease = 4,
 }
 
-/// With what a comparison compares.
+/// The value that a comparison compares with.
 #[derive(Clone, PartialEq, Eq, Hash, Oneof)]
 pub enum TargetUnion {
-    /// With a revision.
+    /// A revision.
     #[prost(int64, tag = "5")]
     CreateRevision(i64),
-    /// With a revision.
+    /// A revision.
     #[prost(int64, tag = "6")]
     ModRevision(i64),
-    /// With a lease.
+    /// A lease.
     #[prost(int64, tag = "8")]
     Lease(i64),
 }
 
-/// A condition of a transaction. On a range it must hold for all keys in it.
+/// A condition of a transaction. On a range, all keys must meet it.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct Compare {
-    /// How.
+    /// The relation.
     #[prost(enumeration = "CompareResult", tag = "1")]
     pub result: i32,
-    /// What.
+    /// The property of the key.
     #[prost(enumeration = "CompareTarget", tag = "2")]
     pub target: i32,
-    /// The key, or the first one.
+    /// The key, or the first key.
     #[prost(bytes = "vec", tag = "3")]
     pub key: Vec<u8>,
-    /// With what.
+    /// The value.
     #[prost(oneof = "TargetUnion", tags = "5, 6, 8")]
     pub target_union: Option<TargetUnion>,
-    /// The first key that is not meant any more; empty for a single key.
+    /// The first key after the range; empty for a single key.
     #[prost(bytes = "vec", tag = "64")]
     pub range_end: Vec<u8>,
 }
 
-/// If all comparisons hold, then do the one, else do the other.
+/// If all conditions hold, the steps of `success`, else those of `failure`.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct TxnRequest {
     /// The conditions.
     #[prost(message, repeated, tag = "1")]
     pub compare: Vec<Compare>,
-    /// What to do if all hold.
+    /// The steps if all conditions hold.
     #[prost(message, repeated, tag = "2")]
     pub success: Vec<RequestOp>,
-    /// What to do if not.
+    /// The steps if not.
     #[prost(message, repeated, tag = "3")]
     pub failure: Vec<RequestOp>,
 }
@@ -208,15 +210,15 @@ pub struct TxnRequest {
 /// A step of a transaction.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct RequestOp {
-    /// Which.
+    /// The kind of step.
     #[prost(oneof = "Request", tags = "1, 2, 3, 4")]
     pub request: Option<Request>,
 }
 
-/// What a step of a transaction can be.
+/// The kinds of steps.
 #[derive(Clone, PartialEq, Eq, Hash, Oneof)]
 pub enum Request {
-    /// Look.
+    /// Read.
     #[prost(message, tag = "1")]
     Range(RangeRequest),
     /// Put.
@@ -225,15 +227,15 @@ pub enum Request {
     /// Delete.
     #[prost(message, tag = "3")]
     DeleteRange(DeleteRangeRequest),
-    /// Another transaction, at the same moment.
+    /// A nested transaction.
     #[prost(message, tag = "4")]
     Txn(TxnRequest),
 }
 
-/// What a transaction has done.
+/// The answer to a transaction.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct TxnResponse {
-    /// Which revision this is.
+    /// With the revision.
     #[prost(message, optional, tag = "1")]
     pub header: Option<ResponseHeader>,
     /// Whether all conditions held.
@@ -247,71 +249,71 @@ pub struct TxnResponse {
 /// The answer to a step.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct ResponseOp {
-    /// Of which kind.
+    /// The kind of answer.
     #[prost(oneof = "Response", tags = "1, 2, 3, 4")]
     pub response: Option<Response>,
 }
 
-/// What an answer to a step can be.
+/// The kinds of answers to steps.
 #[derive(Clone, PartialEq, Eq, Hash, Oneof)]
 pub enum Response {
-    /// Keys.
+    /// The keys that were read.
     #[prost(message, tag = "1")]
     Range(RangeResponse),
-    /// It was put.
+    /// The answer to a put.
     #[prost(message, tag = "2")]
     Put(PutResponse),
-    /// It was deleted.
+    /// The answer to a deletion.
     #[prost(message, tag = "3")]
     DeleteRange(DeleteRangeResponse),
-    /// What the inner transaction has done.
+    /// The answer to a nested transaction.
     #[prost(message, tag = "4")]
     Txn(TxnResponse),
 }
 
-/// Something to say on a stream of watches.
+/// A message on a stream of watches.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct WatchRequest {
-    /// What.
+    /// The kind of message.
     #[prost(oneof = "WatchUnion", tags = "1")]
     pub request_union: Option<WatchUnion>,
 }
 
-/// What can be said on a stream of watches.
+/// The kinds of messages on a stream of watches.
 #[derive(Clone, PartialEq, Eq, Hash, Oneof)]
 pub enum WatchUnion {
-    /// Watch something more.
+    /// Begin another watch.
     #[prost(message, tag = "1")]
     Create(WatchCreateRequest),
 }
 
-/// Asks for what happens to keys from now on.
+/// Asks for the changes of keys from now on.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct WatchCreateRequest {
     /// The first key.
     #[prost(bytes = "vec", tag = "1")]
     pub key: Vec<u8>,
-    /// The first key that is not meant any more.
+    /// The first key after the range.
     #[prost(bytes = "vec", tag = "2")]
     pub range_end: Vec<u8>,
 }
 
-/// What happened.
+/// Changes.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct WatchResponse {
-    /// Which revision this is.
+    /// With the revision.
     #[prost(message, optional, tag = "1")]
     pub header: Option<ResponseHeader>,
-    /// The watch is set: nothing from now on is missed.
+    /// The watch is set: no later change is missed.
     #[prost(bool, tag = "3")]
     pub created: bool,
     /// The watch is over.
     #[prost(bool, tag = "4")]
     pub canceled: bool,
-    /// Why.
+    /// Why the watch is over.
     #[prost(string, tag = "6")]
     pub cancel_reason: String,
-    /// In the order in which they happened.
+    /// The changes, in order.
     #[prost(message, repeated, tag = "11")]
     pub events: Vec<Event>,
 }
@@ -319,7 +321,7 @@ pub struct WatchResponse {
 /// Asks for a lease.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct LeaseGrantRequest {
-    /// In seconds.
+    /// The duration, in seconds.
     #[prost(int64, tag = "1")]
     pub ttl: i64,
     /// Its number.
@@ -333,10 +335,10 @@ pub struct LeaseGrantResponse {
     /// Its number.
     #[prost(int64, tag = "2")]
     pub id: i64,
-    /// What the server made of the wish, in seconds.
+    /// The duration that the server chose, in seconds.
     #[prost(int64, tag = "3")]
     pub ttl: i64,
-    /// Why not.
+    /// Why there is no lease.
     #[prost(string, tag = "4")]
     pub error: String,
 }
@@ -349,15 +351,15 @@ pub struct LeaseRevokeRequest {
     pub id: i64,
 }
 
-/// It is over.
+/// The answer to the end of a lease.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct LeaseRevokeResponse {
-    /// Which revision this is.
+    /// With the revision.
     #[prost(message, optional, tag = "1")]
     pub header: Option<ResponseHeader>,
 }
 
-/// Lets a lease begin anew.
+/// Renews a lease.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct LeaseKeepAliveRequest {
     /// Its number.
@@ -365,13 +367,13 @@ pub struct LeaseKeepAliveRequest {
     pub id: i64,
 }
 
-/// How long it lasts now.
+/// The answer to a renewal.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct LeaseKeepAliveResponse {
     /// Its number.
     #[prost(int64, tag = "2")]
     pub id: i64,
-    /// In seconds; 0 if there is no such lease.
+    /// The duration, in seconds; 0 if there is no such lease.
     #[prost(int64, tag = "3")]
     pub ttl: i64,
 }
@@ -391,12 +393,12 @@ pub struct MemberListResponse {
 /// A member of the cluster.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct Member {
-    /// Where it says that clients reach it.
+    /// Its addresses for clients.
     #[prost(string, repeated, tag = "4")]
     pub client_urls: Vec<String>,
 }
 
-/// Who we are. It has no `Debug` that shows the password.
+/// A login. Its `Debug` hides the password.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 #[prost(skip_debug)]
 pub struct AuthenticateRequest {
@@ -414,10 +416,10 @@ impl std::fmt::Debug for AuthenticateRequest {
     }
 }
 
-/// A pass for other requests.
+/// The answer to a login.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct AuthenticateResponse {
-    /// The pass.
+    /// The token for other requests.
     #[prost(string, tag = "2")]
     pub token: String,
 }

@@ -1,38 +1,44 @@
-//! What is asked of etcd, and what the answers mean. No clocks, no network: the model in `tests/model` explores this
-//! text.
+//! The transactions, and the meaning of their answers. This module has no clock and no network: the
+//! model in `tests/model` explores this text.
 //!
-//! Whether somebody is inside is decided by the queue alone. Entries are ordered by creation; the first session is
-//! inside, up to the first entry of another session. Nothing is ever created in front of an entry that exists. So an
-//! entry that nobody of another session precedes stays so while it exists. The transaction that lets somebody in checks
-//! that the entry exists; what was seen of the others cannot become false.
+//! The queue alone decides who is inside. Entries are ordered by their creation. The first session
+//! is inside, up to the first entry of another session. An entry is never created before an entry
+//! that exists. So if no other session precedes an entry, none ever will while the entry exists.
+//! The transaction that admits checks that the entry exists. Nothing else that was read can become
+//! false.
 //!
 //! | transaction | if | then | else |
 //! |---|---|---|---|
-//! | [`knock`](Ticket::knock) | nobody is present | put my entry and mark, delete `p/` | nothing |
-//! | [`join`](Ticket::join) | nobody of another session is present, and the first holder still is | put my entry and mark | nothing |
-//! | [`enter`](Ticket::enter) | nobody of another session is present | put my entry and mark; delete `p/` if nobody of mine was present | put my entry (if I want to wait) |
-//! | [`settle`](Ticket::settle) | my entry is the one I made, no phase of mine is written | write the phase | |
-//! | [`claim`](Ticket::claim) | my entry is the one I made | put my mark; write the phase if there is none of mine | nothing |
-//! | [`leave`](Ticket::leave) | | delete my entry and mark | |
-//! | [`hand_over`](Ticket::hand_over) | my entry and those of the next session exist | delete mine, put their marks, write their phase | delete mine |
-//! | [`abandon`](Ticket::abandon) | | delete my entry and mark, put a tombstone | |
-//! | [`bury`](Ticket::bury) | my entry is the one I made | write down who died, delete their marks | |
+//! | [`knock`](Entrant::knock) | nobody is present | put my entry and mark, delete `p/` | nothing |
+//! | [`join`](Entrant::join) | no other session is present, and the first holder still is | put my entry and mark | nothing |
+//! | [`enter`](Entrant::enter) | no other session is present | put my entry and mark; delete `p/` if my session was not present | put my entry (if I may wait) |
+//! | [`settle`](Entrant::settle) | my entry is the one I made, no phase of mine is written | write the phase | |
+//! | [`claim`](Entrant::claim) | my entry is the one I made | put my mark; write the phase if there is none of mine | nothing |
+//! | [`leave`](Entrant::leave) | | delete my entry and mark | |
+//! | [`hand_over`](Entrant::hand_over) | my entry and those of the next session exist | delete mine, put their marks, write their phase | delete mine |
+//! | [`abandon`](Entrant::abandon) | | delete my entry and mark, put a tombstone | |
+//! | [`bury`](Entrant::bury) | my entry is the one I made | write down who died, delete their marks | |
 //!
-//! *Present* is who has a key with a lease. A mark has none, so the marks of the dead hold nobody up.
+//! A process is *present* if one of its keys has a lease. A mark has no lease, so the marks of the
+//! dead delay nobody.
 //!
 //! # Epochs
-//! 1. The one who comes to an empty room has the revision of its entry as epoch, and writes no phase.
-//! 2. Everybody else takes the epoch from the phase `p/<session>`. If there is none, it writes one first.
-//! 3. Who writes it, and saw holders of its session, writes the revision at which the first of them came in. So the one
-//!    of rule 1 agrees, if it is still present: nobody came in before it, as nobody was present.
-//! 4. Who writes it, and saw no holder, lets the revision of that transaction be the epoch.
-//! 5. A phase is deleted by whoever comes to an empty room and by whoever opens another session's phase. So the phase that
-//!    is written is the one of those inside.
+//! 1. A holder that enters an empty room has the revision of its entry as epoch. It writes no
+//!    phase.
+//! 2. Every other holder takes the epoch from the phase `p/<session>`. If there is none, it writes
+//!    one first.
+//! 3. If the writer saw holders of its session, it writes the revision at which the first of them
+//!    entered. The holder of rule 1 agrees, if it is still present: it entered first, because
+//!    nobody was present.
+//! 4. If the writer saw no holder, the revision of its transaction is the epoch.
+//! 5. A holder that enters an empty room deletes the phase. A holder that opens the phase of
+//!    another session deletes the old one. So a written phase is the phase of the holders inside.
 //!
 //! # Repeated requests
-//! A request may be sent twice, and the copies may arrive late. One that finds its own entry puts it once more, which does
-//! not change its place. One that arrives after its sender has left finds a tombstone, which whoever has sent twice
-//! leaves behind. Ids are never used again, so leaving needs no condition.
+//! A request may be sent twice, and copies may arrive late. A copy that finds its own entry puts it
+//! again, which does not change the position. A sender that has sent twice leaves a tombstone. A
+//! copy that arrives after that finds the tombstone. Ids are never reused, so leaving needs no
+//! condition.
 
 use crate::keys::{Keys, Span};
 use crate::proto::{
@@ -41,60 +47,61 @@ use crate::proto::{
 };
 use crate::view::{Entry, Phase, View};
 
-/// Transactions may have 128 steps; this leaves some for other things.
+/// A transaction may have 128 steps. The rest is for other steps.
 pub const MOST_BURIED: usize = 100;
 
-/// One who wants to enter.
+/// A request at the servers, from its first transaction until it has left.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Ticket {
-    /// Which room.
+pub struct Entrant {
+    /// The keys of the room.
     pub keys: Keys,
-    /// Which group: see [`keys`](crate::keys).
+    /// Its group: see [`keys`](crate::keys).
     pub group: String,
-    /// Who: never used by anybody else, and never again.
+    /// Its id, which nobody else has and which is never used again.
     pub id: String,
-    /// The lease its entry goes away with.
+    /// The lease of its entry.
     pub lease: i64,
 }
 
-/// What an answer says about the one who asked.
+/// What an answer says about a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Standing {
-    /// Inside.
-    Inside(Inside),
-    /// In front, at this place, but the epoch or the dead are not known yet. What was seen, if that was everything.
+pub enum Outcome {
+    /// It is inside.
+    Inside(Holder),
+    /// It is inside at this position, but its epoch or the deaths are not known yet. With the view,
+    /// if it was complete.
     Unsettled(i64, Option<View>),
-    /// In the queue, at this place: the revision at which its entry was made.
+    /// It waits at this position: the revision at which its entry was made.
     Queued(i64),
-    /// Not present. The group that is first in the queue.
+    /// It is not present. With the first group of the queue.
     Absent(Option<String>),
 }
 
-/// A holder.
+/// A holder, and what it knows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Inside {
+pub struct Holder {
     /// The revision at which its entry was made.
-    pub place: i64,
+    pub position: i64,
     /// The epoch of its phase.
     pub epoch: i64,
-    /// Whether it is the one who buries the dead of the phases before.
-    pub opener: bool,
-    /// The marks of those who died in phases before this one and are not buried.
+    /// It opened the phase, so it must bury the dead of earlier phases.
+    pub opened_phase: bool,
+    /// The marks of the dead of earlier phases that are not buried.
     pub dead: Vec<KeyValue>,
-    /// The epoch of the phase before, if it is known and somebody died in it; else 0.
+    /// The epoch of the phase before, if it is known and had a death; else 0.
     pub before: i64,
-    /// What was last written down about the dead.
+    /// The last record of deaths.
     pub died: Option<KeyValue>,
-    /// Whether the room is on the list of rooms.
-    pub made: bool,
+    /// The room is on the list of rooms.
+    pub is_listed: bool,
 }
 
-impl Ticket {
+impl Entrant {
     fn entry(&self) -> Vec<u8> {
         self.keys.entry(&self.group, &self.id)
     }
 
-    /// Its entry and its mark. To delete them is to [`leave`](Ticket::leave).
+    /// Its entry and its mark. Deleting them means to [`leave`](Entrant::leave).
     pub fn pair(&self) -> Span {
         self.keys.pair(&self.group, &self.id)
     }
@@ -104,11 +111,11 @@ impl Ticket {
         [put(self.entry(), who, self.lease), put(key, mark, 0)]
     }
 
-    fn is_alive(&self) -> Compare {
+    fn no_tombstone(&self) -> Compare {
         made_at(self.keys.tombstone(&self.id), 0)
     }
 
-    fn nobody_else(&self) -> [Compare; 2] {
+    fn no_other_session(&self) -> [Compare; 2] {
         self.keys.others(&self.group).map(|span| no_lease_in(&span))
     }
 
@@ -116,29 +123,30 @@ impl Ticket {
         made_at(self.keys.phase(&self.group), 0)
     }
 
-    /// Asks for entry to a room that is likely to be empty. Then it does what [`enter`](Ticket::enter) would do, and
-    /// else nothing. etcd takes longer for transactions within transactions, and most rooms are empty most of the time.
+    /// Asks for entry to a room that is probably empty. If it is, this does the same as
+    /// [`enter`](Entrant::enter), else nothing. etcd needs longer for nested transactions, and most
+    /// rooms are empty most of the time.
     pub fn knock(&self, who: &[u8], mark: &[u8]) -> TxnRequest {
         TxnRequest {
-            compare: vec![no_lease_in(&self.keys.queue()), self.is_alive()],
+            compare: vec![no_lease_in(&self.keys.queue()), self.no_tombstone()],
             success: self.open(who, mark),
             failure: Vec::new(),
         }
     }
 
-    /// Asks for entry to a phase that was seen, with its first holder as witness: while that one is present, the phase
-    /// lasts. The number of holders makes no difference to etcd then.
+    /// Asks for entry to a known phase. Its first holder is the witness: while it is present, the
+    /// phase lasts. So the number of holders makes no difference to etcd.
     pub fn join(&self, witness: (i64, &Entry), who: &[u8], mark: &[u8]) -> TxnRequest {
-        let (place, Entry { group, id, .. }) = witness;
-        let mut compare = vec![made_at(self.keys.entry(group, id), place), self.is_alive()];
-        compare.extend(self.nobody_else());
+        let (position, Entry { group, id, .. }) = witness;
+        let mut compare = vec![made_at(self.keys.entry(group, id), position), self.no_tombstone()];
+        compare.extend(self.no_other_session());
         let mut success = self.put_pair(who, mark).to_vec();
         success.push(look(&self.pair()));
         TxnRequest { compare, success, failure: Vec::new() }
     }
 
-    /// Asks for entry. `who` and `mark` are the values of the keys. If it would have to wait, it takes its place in
-    /// the queue only if `wait` says so.
+    /// Asks for entry. `who` and `mark` are the values of the keys. If the request must wait, it
+    /// joins the queue only if `wait` is set.
     pub fn enter(&self, who: &[u8], mark: &[u8], wait: bool) -> TxnRequest {
         let looks = |span: Span| [look(&self.pair()), look(&span)];
         let join = |span: Span| [&self.put_pair(who, mark)[..], &looks(span)].concat();
@@ -153,7 +161,7 @@ impl Ticket {
             failure: vec![step(Request::Txn(unless_open))],
         };
         let queue_up = TxnRequest {
-            compare: vec![self.is_alive()],
+            compare: vec![self.no_tombstone()],
             success: [&[put(self.entry(), who, self.lease)][..], &looks(self.keys.summary())]
                 .concat(),
             failure: looks(self.keys.summary()).to_vec(),
@@ -163,12 +171,12 @@ impl Ticket {
         } else {
             looks(self.keys.state()).to_vec()
         };
-        let mut compare = vec![self.is_alive()];
-        compare.extend(self.nobody_else());
+        let mut compare = vec![self.no_tombstone()];
+        compare.extend(self.no_other_session());
         TxnRequest { compare, success: vec![step(Request::Txn(come_in))], failure: stay_out }
     }
 
-    /// Comes to an empty room: what was there, my keys, and no phase.
+    /// Enters an empty room: reads the state, puts both keys, deletes the phase.
     fn open(&self, who: &[u8], mark: &[u8]) -> Vec<RequestOp> {
         let mut steps = vec![look(&self.keys.state())];
         steps.extend(self.put_pair(who, mark));
@@ -176,89 +184,99 @@ impl Ticket {
         steps
     }
 
-    /// What the answer to [`knock`](Ticket::knock), [`join`](Ticket::join) or [`enter`](Ticket::enter) means; `None` if
-    /// nothing was done. `joined` is the phase that was to be joined.
-    pub fn read(&self, response: TxnResponse, joined: Option<&Phase>) -> Option<Standing> {
+    /// Reads the answer to [`knock`](Entrant::knock), [`join`](Entrant::join) or
+    /// [`enter`](Entrant::enter); `None` if nothing was done. `joined` is the phase that the request
+    /// named.
+    pub fn read(&self, response: TxnResponse, joined: Option<&Phase>) -> Option<Outcome> {
         let revision = response.header.as_ref()?.revision;
         let found = Found::of(response);
         let mut looks = found.looks.into_iter();
         if found.deleted.is_some() {
             let view = View::of(&self.keys, revision, &looks.next()?);
-            // Nobody was present, so all marks are those of the dead. Everything in a transaction has one revision.
-            return Some(Standing::Inside(Inside {
-                place: revision,
+            // Nobody was present, so all marks are of the dead. All steps of a transaction have one
+            // revision.
+            return Some(Outcome::Inside(Holder {
+                position: revision,
                 epoch: revision,
-                opener: true,
+                opened_phase: true,
                 dead: view.dead().cloned().collect(),
                 before: view.phase.map_or(0, |phase| phase.epoch),
                 died: view.died,
-                made: view.made,
+                is_listed: view.is_listed,
             }));
         }
         let pair = View::of(&self.keys, revision, &looks.next()?);
         let view = looks.next().map(|kvs| View::of(&self.keys, revision, &kvs));
-        let Some((place, entry)) = pair.entries().next() else {
+        let Some((position, entry)) = pair.entries().next() else {
             let first = view.as_ref().and_then(View::first_group);
-            return Some(Standing::Absent(first.map(str::to_owned)));
+            return Some(Outcome::Absent(first.map(str::to_owned)));
         };
         if pair.mark(entry).is_none() {
-            return Some(Standing::Queued(place));
+            return Some(Outcome::Queued(position));
         }
         let phase = joined.or_else(|| view.as_ref()?.phase_of(&self.group));
         Some(match phase {
             Some(phase) if phase.deaths.is_none() => {
                 let died = view.as_ref().and_then(|view| view.died.clone());
-                let made = view.as_ref().is_none_or(|view| view.made);
-                let (opener, dead) = (false, Vec::new());
-                Standing::Inside(Inside {
-                    place,
+                let is_listed = view.as_ref().is_none_or(|view| view.is_listed);
+                let (opened_phase, dead) = (false, Vec::new());
+                Outcome::Inside(Holder {
+                    position,
                     epoch: phase.epoch,
-                    opener,
+                    opened_phase,
                     dead,
                     before: 0,
                     died,
-                    made,
+                    is_listed,
                 })
             }
-            Some(_) => Standing::Unsettled(place, None),
+            Some(_) => Outcome::Unsettled(position, None),
             None => {
-                // Without my own entry it is not everything.
-                let whole = view.filter(|view| view.entries().any(|(its, _)| its == place));
-                Standing::Unsettled(place, whole)
+                // Without my own entry the view is not complete.
+                let whole = view.filter(|view| view.entries().any(|(its, _)| its == position));
+                Outcome::Unsettled(position, whole)
             }
         })
     }
 
-    /// What a holder knows that finds itself inside in a view; `None` if the phase is not written down.
-    pub fn inside(&self, place: i64, view: &View) -> Option<Inside> {
+    /// The holder at this position in a view; `None` if its phase is not written.
+    pub fn inside(&self, position: i64, view: &View) -> Option<Holder> {
         let phase = view.phase_of(&self.group)?;
-        Some(self.told(place, view, phase.epoch, phase.deaths.unwrap_or(0)))
+        Some(self.holder(position, view, phase.epoch, phase.deaths.unwrap_or(0)))
     }
 
-    fn told(&self, place: i64, view: &View, epoch: i64, before: i64) -> Inside {
+    fn holder(&self, position: i64, view: &View, epoch: i64, before: i64) -> Holder {
         let dead = view.dead().filter(|mark| mark.create_revision < epoch).cloned().collect();
         let opened =
             |entry: &Entry| view.mark(entry).is_some_and(|mark| mark.create_revision == epoch);
-        let opener =
-            view.entries().find(|(_, entry)| opened(entry)).is_some_and(|(its, _)| its == place);
-        Inside { place, epoch, opener, dead, before, died: view.died.clone(), made: view.made }
+        let opened_phase =
+            view.entries().find(|(_, entry)| opened(entry)).is_some_and(|(its, _)| its == position);
+        Holder {
+            position,
+            epoch,
+            opened_phase,
+            dead,
+            before,
+            died: view.died.clone(),
+            is_listed: view.is_listed,
+        }
     }
 
-    /// Writes down the epoch of a phase that has begun, which it has seen without a phase. With the epoch.
-    pub fn settle(&self, place: i64, view: &View) -> (TxnRequest, Inside) {
-        let epoch = view.unwritten_epoch(&self.group).unwrap_or(place);
-        let inside = self.told(place, view, epoch, 0);
+    /// Writes the epoch of a phase that has begun without a written phase. Also returns the holder.
+    pub fn settle(&self, position: i64, view: &View) -> (TxnRequest, Holder) {
+        let epoch = view.unwritten_epoch(&self.group).unwrap_or(position);
+        let inside = self.holder(position, view, epoch, 0);
         let value = Phase::value(epoch, (!inside.dead.is_empty()).then_some(0));
         let request = TxnRequest {
-            compare: vec![made_at(self.entry(), place), self.no_phase()],
+            compare: vec![made_at(self.entry(), position), self.no_phase()],
             success: self.keys.write_phase(&self.group, &value).to_vec(),
             failure: Vec::new(),
         };
         (request, inside)
     }
 
-    /// Comes in from the queue. Only for one whom, in this view, nobody of another session precedes.
-    pub fn claim(&self, place: i64, view: &View, mark: &[u8]) -> TxnRequest {
+    /// Enters from the queue. Only valid if no other session precedes the request in this view.
+    pub fn claim(&self, position: i64, view: &View, mark: &[u8]) -> TxnRequest {
         let key = self.keys.mark(&self.group, &self.id);
         let mut open = vec![put(key.clone(), mark, 0)];
         let value = Phase::value(view.unwritten_epoch(&self.group).unwrap_or(0), deaths_in(view));
@@ -269,14 +287,14 @@ impl Ticket {
             failure: vec![put(key, mark, 0), look(&self.keys.summary())],
         };
         TxnRequest {
-            compare: vec![made_at(self.entry(), place)],
+            compare: vec![made_at(self.entry(), position)],
             success: vec![step(Request::Txn(come_in))],
             failure: Vec::new(),
         }
     }
 
-    /// What the answer to [`claim`](Ticket::claim) means; `None` if its entry is gone.
-    pub fn read_claim(&self, response: TxnResponse, place: i64, view: &View) -> Option<Inside> {
+    /// Reads the answer to [`claim`](Entrant::claim); `None` if the entry is gone.
+    pub fn read_claim(&self, response: TxnResponse, position: i64, view: &View) -> Option<Holder> {
         let revision = response.header.as_ref()?.revision;
         if !response.succeeded {
             return None;
@@ -285,20 +303,20 @@ impl Ticket {
         let Some(summary) = found.looks.first() else {
             let epoch = view.unwritten_epoch(&self.group).unwrap_or(revision);
             let before = deaths_in(view).unwrap_or(0);
-            return Some(Inside {
-                opener: epoch == revision,
-                ..self.told(place, view, epoch, before)
+            return Some(Holder {
+                opened_phase: epoch == revision,
+                ..self.holder(position, view, epoch, before)
             });
         };
         let summary = View::of(&self.keys, revision, summary);
         let phase = summary.phase_of(&self.group)?;
-        let told = self.told(place, view, phase.epoch, phase.deaths.unwrap_or(0));
-        // Who was buried in the meantime is told of by `died`.
-        let dead = if phase.deaths.is_some() { told.dead } else { Vec::new() };
-        Some(Inside { dead, died: summary.died, made: summary.made, ..told })
+        let holder = self.holder(position, view, phase.epoch, phase.deaths.unwrap_or(0));
+        // `died` reports the dead that were buried in the meantime.
+        let dead = if phase.deaths.is_some() { holder.dead } else { Vec::new() };
+        Some(Holder { dead, died: summary.died, is_listed: summary.is_listed, ..holder })
     }
 
-    /// Leaves the room or the queue. With a tombstone if its request may still be on its way.
+    /// Leaves the room or the queue. Puts a tombstone if a copy of the request may still arrive.
     pub fn leave(&self, resent: bool) -> TxnRequest {
         let mut success = vec![delete(&self.pair())];
         if resent {
@@ -307,19 +325,19 @@ impl Ticket {
         TxnRequest { compare: Vec::new(), success, failure: Vec::new() }
     }
 
-    /// Leaves the room, and lets the [heirs](View::heirs) in: each with the value of its mark.
+    /// Leaves the room and admits the [heirs](View::heirs), each with the value of its mark.
     pub fn hand_over(
         &self,
-        place: i64,
+        position: i64,
         view: &View,
         heirs: &[(i64, &Entry, Vec<u8>)],
         resent: bool,
     ) -> TxnRequest {
         let TxnRequest { success: leave, .. } = self.leave(resent);
-        let mut compare = vec![made_at(self.entry(), place)];
+        let mut compare = vec![made_at(self.entry(), position)];
         let mut success = leave.clone();
-        for (place, Entry { group, id, .. }, mark) in heirs {
-            compare.push(made_at(self.keys.entry(group, id), *place));
+        for (position, Entry { group, id, .. }, mark) in heirs {
+            compare.push(made_at(self.keys.entry(group, id), *position));
             success.push(put(self.keys.mark(group, id), mark, 0));
         }
         if let Some((_, heir, _)) = heirs.first() {
@@ -329,21 +347,23 @@ impl Ticket {
         TxnRequest { compare, success, failure: leave }
     }
 
-    /// How many of its two keys [`leave`](Ticket::leave) or [`hand_over`](Ticket::hand_over) has deleted.
+    /// How many of the two keys [`leave`](Entrant::leave) or [`hand_over`](Entrant::hand_over)
+    /// deleted.
     pub fn read_leave(response: TxnResponse) -> i64 {
         Found::of(response).deleted.unwrap_or(0)
     }
 
-    /// Makes sure that nothing is left of a request whose answer was never heard, and that nothing will be.
+    /// Removes a request whose answer never arrived, and prevents its late copies.
     pub fn abandon(&self) -> TxnRequest {
         self.leave(true)
     }
 
-    /// For one who has opened a phase and found marks of the dead: at most [`MOST_BURIED`] at a time.
-    pub fn bury(&self, inside: &Inside, marks: &[&KeyValue], died: Option<&[u8]>) -> TxnRequest {
+    /// Buries at most [`MOST_BURIED`] dead. For the holder that opened the phase and found their
+    /// marks.
+    pub fn bury(&self, inside: &Holder, marks: &[&KeyValue], died: Option<&[u8]>) -> TxnRequest {
         let single = |mark: &&KeyValue| delete(&Span { start: mark.key.clone(), end: Vec::new() });
         let mut success: Vec<_> = marks.iter().map(single).collect();
-        let mut compare = vec![made_at(self.entry(), inside.place)];
+        let mut compare = vec![made_at(self.entry(), inside.position)];
         if let Some(died) = died {
             success.push(put(self.keys.died(), died, 0));
             let seen = inside.died.as_ref().map_or(0, |died| died.mod_revision);
@@ -354,13 +374,13 @@ impl Ticket {
 }
 
 impl Keys {
-    /// Writes the phase of a group, and deletes the one before.
+    /// Writes the phase of a group, and deletes the phase before it.
     fn write_phase(&self, group: &str, value: &[u8]) -> [RequestOp; 3] {
         let [before, behind] = self.other_phases(group);
         [put(self.phase(group), value, 0), delete(&before), delete(&behind)]
     }
 
-    /// Puts the room on the list of rooms.
+    /// Adds the room to the list of rooms.
     pub fn make(&self) -> TxnRequest {
         TxnRequest {
             compare: vec![made_at(self.made(), 0)],
@@ -379,17 +399,17 @@ impl Keys {
     }
 }
 
-/// What the next phase has to be told about the dead in this view.
+/// The value of a phase that must report the dead of this view.
 fn deaths_in(view: &View) -> Option<i64> {
     let died = view.dead().next().is_some();
     died.then(|| view.phase.as_ref().map_or(0, |phase| phase.epoch))
 }
 
-/// What the transactions within each other have found, in order.
+/// The results of nested transactions, in order.
 #[derive(Default)]
 struct Found {
     looks: Vec<Vec<KeyValue>>,
-    /// By the first deletion.
+    /// The count of the first deletion.
     deleted: Option<i64>,
 }
 
@@ -439,17 +459,17 @@ fn compare(target: CompareTarget, with: TargetUnion, key: Vec<u8>) -> Compare {
     }
 }
 
-/// The key was made at that revision; at 0: it is not there.
+/// The key was made at that revision; for 0: the key does not exist.
 fn made_at(key: Vec<u8>, revision: i64) -> Compare {
     compare(CompareTarget::Create, TargetUnion::CreateRevision(revision), key)
 }
 
-/// The key was changed last at that revision.
+/// The key was last changed at that revision.
 fn changed_at(key: Vec<u8>, revision: i64) -> Compare {
     compare(CompareTarget::Mod, TargetUnion::ModRevision(revision), key)
 }
 
-/// No key in that span has a lease, so nobody there is present. True if there is none.
+/// No key in the span has a lease, so nobody there is present. True for an empty span.
 fn no_lease_in(span: &Span) -> Compare {
     let none = compare(CompareTarget::Lease, TargetUnion::Lease(0), span.start.clone());
     Compare { range_end: span.end.clone(), ..none }

@@ -14,7 +14,7 @@ use tokio::sync::{RwLock, oneshot};
 use crate::client::Client;
 use crate::keys::{self, Keys};
 use crate::view::View;
-use crate::visit::{self, Wish};
+use crate::visit::{self, Submission};
 use crate::who::{self, Died, Who};
 
 /// The longest name of a session.
@@ -25,30 +25,29 @@ pub(crate) struct EtcdRoom {
     client: Arc<Client>,
     name: RoomName,
     keys: Keys,
-    /// What is shown of us.
+    /// What others see of this process.
     myself: Who,
-    /// Held for writing by nobody for longer than it takes to get it: who gets it knows that all requests that came
-    /// before have been answered.
-    asking: Arc<RwLock<()>>,
-    /// Whether the room was empty the last time somebody came through this handle.
-    quiet: Arc<AtomicBool>,
+    /// A barrier: write-locking it proves that all earlier requests are answered.
+    barrier: Arc<RwLock<()>>,
+    /// The room was empty at the last entry through this handle.
+    was_empty: Arc<AtomicBool>,
 }
 
 impl EtcdRoom {
     pub(crate) fn new(client: Arc<Client>, name: RoomName, command: Option<&str>) -> Self {
         let keys = Keys::of(&client.settings.prefix, &name);
-        let quiet = Arc::new(AtomicBool::new(true));
+        let was_empty = Arc::new(AtomicBool::new(true));
         EtcdRoom {
             client,
             name,
             keys,
             myself: who::this_process(command),
-            asking: Arc::default(),
-            quiet,
+            barrier: Arc::default(),
+            was_empty,
         }
     }
 
-    /// Whether anybody has ever been here.
+    /// Returns whether the room has ever been used.
     pub(crate) fn exists(&self) -> Result<bool, RoomError> {
         let (client, all) = (Arc::clone(&self.client), self.keys.all());
         let range = self
@@ -86,23 +85,28 @@ impl EtcdRoom {
             expected: expected.map(|time| time.unwrap_or(u64::MAX)),
             ..self.myself.clone()
         };
-        // Who cannot wait is answered by the servers, also if its time is over already.
+        // The servers answer a request that may not wait, even if its time is over.
         let patience = if request.patience.exhausted() { Patience::None } else { request.patience };
         let (end, ended) = oneshot::channel();
         let alone = if request.alone { keys::ALONE } else { "" };
         let holder = HolderId::new(self.client.fresh_id() + alone);
-        let (ticket, desk) = remote::ask(holder, patience, move || {
-            // If the task is over there is nothing to end.
+        let (pending, desk) = remote::ask(holder, patience, move || {
+            // If the task has ended, nothing is left to end.
             _ = end.send(());
         });
-        let (client, keys, asking) =
-            (Arc::clone(&self.client), self.keys.clone(), Arc::clone(&self.asking));
-        let (patience, quiet) = (request.patience, Arc::clone(&self.quiet));
+        let (client, keys, barrier) =
+            (Arc::clone(&self.client), self.keys.clone(), Arc::clone(&self.barrier));
+        let (patience, was_empty) = (request.patience, Arc::clone(&self.was_empty));
         self.client.runtime.spawn(async move {
-            let asking = asking.read_owned().await;
-            visit::serve(Wish { client, keys, who, patience, quiet, asking }, desk, ended).await;
+            let barrier = barrier.read_owned().await;
+            visit::serve(
+                Submission { client, keys, who, patience, was_empty, barrier },
+                desk,
+                ended,
+            )
+            .await;
         });
-        Ok(ticket)
+        Ok(pending)
     }
 }
 
@@ -128,10 +132,10 @@ impl Backend for EtcdRoom {
     }
 
     fn snapshot(&self) -> Result<Snapshot, RoomError> {
-        let (client, state, asking) =
-            (Arc::clone(&self.client), self.keys.state(), Arc::clone(&self.asking));
+        let (client, state, barrier) =
+            (Arc::clone(&self.client), self.keys.state(), Arc::clone(&self.barrier));
         let range = self.client.wait_for(async move {
-            drop(asking.write().await);
+            drop(barrier.write().await);
             client.rpc.range(&state, false, 0, client.patience()).await
         })?;
         let revision = range.header.map_or(0, |header| header.revision);
@@ -139,7 +143,7 @@ impl Backend for EtcdRoom {
     }
 }
 
-/// What the keys of a room say.
+/// The snapshot that the keys of a room give.
 fn picture(name: &RoomName, view: &View) -> Snapshot {
     let mut snapshot = Snapshot::empty(name.as_str(), Policy::Fifo, SystemTime::now());
     if let Some(died) = &view.died {
@@ -147,13 +151,13 @@ fn picture(name: &RoomName, view: &View) -> Snapshot {
     }
     let mut waiting = None;
     let written = |group: &str| view.phase_of(group).map(|phase| phase.epoch);
-    for (place, entry) in view.entries() {
+    for (position, entry) in view.entries() {
         let mut participant = who::read::<Who>(&entry.value).participant(&entry.id);
         let Some(session) = keys::session_of(&entry.group) else { continue };
         let phase = if let Some(mark) = view.mark(entry) {
             participant.since = who::moment(who::read::<Who>(&mark.value).since);
             snapshot.inside.get_or_insert_with(|| {
-                snapshot.epoch = written(&entry.group).unwrap_or(place).cast_unsigned();
+                snapshot.epoch = written(&entry.group).unwrap_or(position).cast_unsigned();
                 Phase::new(session, Vec::new())
             })
         } else {

@@ -1,8 +1,8 @@
-//! Requests to whichever server answers.
+//! Requests to the servers.
 //!
-//! Every attempt has a time limit, and an attempt that fails is followed by one at the next server. All requests can be
-//! repeated: the answer says whether one was. A server that has not answered gets a new connection when its
-//! turn comes again, so that nothing waits on the old one.
+//! Every attempt has a time limit. If an attempt fails, the next server gets the request. All
+//! requests can be repeated, and the answer says whether one was. A server that did not answer gets
+//! a new connection at its next attempt, so that nothing waits for the old one.
 
 use std::error::Error as _;
 use std::fmt::Write as _;
@@ -37,21 +37,21 @@ const LARGEST: usize = 64 << 20;
 /// An answer.
 pub(crate) struct Answer<R> {
     pub(crate) message: R,
-    /// When the attempt began that was answered.
+    /// When the attempt that was answered began.
     pub(crate) sent: Instant,
     /// When the first attempt began.
     pub(crate) first_sent: Instant,
-    /// Whether there were attempts before, which may still be on their way.
+    /// There were earlier attempts, and they may still arrive.
     pub(crate) resent: bool,
 }
 
 /// The servers of a place.
 pub(crate) struct Rpc {
     place: String,
-    /// Those that were named, then those that were learnt.
-    nodes: RwLock<Vec<Arc<Node>>>,
+    /// First the servers that the place names, then those that the cluster named.
+    servers: RwLock<Vec<Arc<Server>>>,
     tls: Option<ClientTlsConfig>,
-    /// Which of them to ask.
+    /// The index of the server in use.
     current: watch::Sender<usize>,
     login: Option<Login>,
     token: Mutex<Option<AsciiMetadataValue>>,
@@ -59,7 +59,7 @@ pub(crate) struct Rpc {
     pub(crate) attempt: Duration,
 }
 
-struct Node {
+struct Server {
     host: String,
     endpoint: Endpoint,
     channel: Mutex<Channel>,
@@ -67,15 +67,15 @@ struct Node {
 
 /// What to do about an error.
 enum Remedy {
-    /// It would be the same anywhere.
+    /// Every server would answer the same.
     None,
-    /// The pass has run out.
+    /// The token has expired.
     LogIn,
     /// Ask another server.
     AskElsewhere,
 }
 
-impl Node {
+impl Server {
     fn new(
         host: &str,
         tls: Option<&ClientTlsConfig>,
@@ -91,20 +91,21 @@ impl Node {
             endpoint = endpoint.tls_config(tls.clone()).map_err(bad)?;
         }
         let channel = Mutex::new(endpoint.connect_lazy());
-        Ok(Arc::new(Node { host: host.to_owned(), endpoint, channel }))
+        Ok(Arc::new(Server { host: host.to_owned(), endpoint, channel }))
     }
 }
 
 impl Rpc {
-    /// Within a runtime, as connections are made by tasks. They are made when they are needed.
+    /// Must be called inside a runtime: tasks make the connections. They do so at the first
+    /// request.
     pub(crate) fn new(settings: &Settings) -> Result<Self, OpenError> {
-        // A server that stalls must not take a lease with it.
+        // A server that stalls must not cost us the lease.
         let attempt = (settings.ttl / 6).clamp(Duration::from_millis(300), Duration::from_secs(2));
         let tls = tls(settings)?;
-        let nodes = settings.hosts.iter().map(|host| Node::new(host, tls.as_ref(), attempt));
+        let servers = settings.hosts.iter().map(|host| Server::new(host, tls.as_ref(), attempt));
         Ok(Rpc {
             place: settings.place.clone(),
-            nodes: RwLock::new(nodes.collect::<Result<_, _>>()?),
+            servers: RwLock::new(servers.collect::<Result<_, _>>()?),
             tls,
             current: watch::Sender::new(0),
             login: settings.login.clone(),
@@ -113,40 +114,40 @@ impl Rpc {
         })
     }
 
-    fn nodes(&self) -> Vec<Arc<Node>> {
-        self.nodes.read().unwrap_or_else(PoisonError::into_inner).clone()
+    fn servers(&self) -> Vec<Arc<Server>> {
+        self.servers.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn node(&self, node: usize) -> Arc<Node> {
-        Arc::clone(&self.nodes.read().unwrap_or_else(PoisonError::into_inner)[node])
+    fn server(&self, server: usize) -> Arc<Server> {
+        Arc::clone(&self.servers.read().unwrap_or_else(PoisonError::into_inner)[server])
     }
 
-    /// Asks the cluster for its members, and knows those it did not know. None is forgotten: one that is gone costs an
-    /// attempt when its turn comes.
+    /// Asks the cluster for its members and adds the new ones. No server is removed: one that is
+    /// gone costs one attempt each time.
     pub(crate) async fn learn_members(&self, until: Instant) -> Result<(), Failure> {
         let method = "/etcdserverpb.Cluster/MemberList";
         let answer = self.call(method, MemberListRequest {}, until).await?;
         let MemberListResponse { members } = answer.message;
-        let mut nodes = self.nodes.write().unwrap_or_else(PoisonError::into_inner);
+        let mut servers = self.servers.write().unwrap_or_else(PoisonError::into_inner);
         for url in members.iter().flat_map(|member| &member.client_urls) {
             let host = url.split_once("://").map_or(url.as_str(), |(_, host)| host);
-            if !nodes.iter().any(|node| node.host == host)
-                && let Ok(node) = Node::new(host, self.tls.as_ref(), self.attempt)
+            if !servers.iter().any(|server| server.host == host)
+                && let Ok(server) = Server::new(host, self.tls.as_ref(), self.attempt)
             {
-                nodes.push(node);
+                servers.push(server);
             }
         }
         Ok(())
     }
 
-    /// Completes when requests go to another server than this.
-    pub(crate) async fn moved_from(&self, node: usize) {
+    /// Completes when requests go to another server than this one.
+    pub(crate) async fn moved_from(&self, server: usize) {
         let mut current = self.current.subscribe();
-        // It is not closed: we have it.
-        _ = current.wait_for(|current| *current != node).await.map(drop);
+        // It is not closed: `self` owns it.
+        _ = current.wait_for(|current| *current != server).await.map(drop);
     }
 
-    /// Does a transaction.
+    /// Runs a transaction.
     pub(crate) async fn txn(
         &self,
         txn: TxnRequest,
@@ -192,8 +193,8 @@ impl Rpc {
         done.map(drop)
     }
 
-    /// Lets a lease begin anew. The server's side of this is a stream; each time is one of its own, so that none
-    /// can stall the next.
+    /// Renews a lease. The API is a stream. Each renewal uses a stream of its own, so that a
+    /// stalled stream cannot delay the next renewal.
     pub(crate) async fn keep_alive(
         &self,
         id: i64,
@@ -202,7 +203,7 @@ impl Rpc {
         self.call("/etcdserverpb.Lease/LeaseKeepAlive", LeaseKeepAliveRequest { id }, until).await
     }
 
-    /// Watches keys from now on. Also tells which server is asked.
+    /// Watches keys from now on. Also returns the server.
     pub(crate) async fn watch(
         &self,
         span: &Span,
@@ -210,33 +211,33 @@ impl Rpc {
     ) -> Result<(usize, Streaming<WatchResponse>), Failure> {
         let create = WatchCreateRequest { key: span.start.clone(), range_end: span.end.clone() };
         let request = WatchRequest { request_union: Some(WatchUnion::Create(create)) };
-        self.retry(until, |node| self.open_watch(node, request.clone()))
+        self.retry(until, |server| self.open_watch(server, request.clone()))
             .await
             .map(|answer| answer.message)
     }
 
     async fn open_watch(
         &self,
-        node: usize,
+        server: usize,
         request: WatchRequest,
     ) -> Result<(usize, Streaming<WatchResponse>), Status> {
-        // The stream of what we say must not end, or the watch does.
+        // If our side of the stream ended, the watch would end.
         let says = tokio_stream::once(request).chain(tokio_stream::pending());
-        let mut request = self.with_token(node, says).await?;
-        // A member that has lost the others has to say so instead of being silent.
+        let mut request = self.with_token(server, says).await?;
+        // Asks a member without a leader to report it instead of being silent.
         request.metadata_mut().insert("hasleader", MetadataValue::from_static("true"));
-        let mut grpc = self.grpc(node).await?;
+        let mut grpc = self.grpc(server).await?;
         let path = PathAndQuery::from_static("/etcdserverpb.Watch/Watch");
         let codec = ProstCodec::<WatchRequest, WatchResponse>::default();
         let mut stream = grpc.streaming(request, path, codec).await?.into_inner();
         match stream.message().await? {
-            Some(first) if first.created && !first.canceled => Ok((node, stream)),
+            Some(first) if first.created && !first.canceled => Ok((server, stream)),
             Some(first) => Err(Status::unavailable(first.cancel_reason)),
             None => Err(Status::unavailable("the watch ended at once")),
         }
     }
 
-    /// A request, until it is answered or `until`.
+    /// Sends a request until it is answered, at most until `until`.
     async fn call<Q, R>(
         &self,
         method: &'static str,
@@ -247,10 +248,10 @@ impl Rpc {
         Q: Message + Clone + 'static,
         R: Message + Default + 'static,
     {
-        self.retry(until, |node| self.once(node, method, request.clone())).await
+        self.retry(until, |server| self.once(server, method, request.clone())).await
     }
 
-    /// Attempts at one server after the other.
+    /// Tries one server after the other.
     async fn retry<R, F>(
         &self,
         until: Instant,
@@ -262,9 +263,9 @@ impl Rpc {
         let first_sent = Instant::now();
         let (mut attempts, mut logins) = (0_usize, 0);
         loop {
-            let node = *self.current.borrow();
+            let server = *self.current.borrow();
             let sent = Instant::now();
-            let result = timeout(self.attempt, attempt(node)).await;
+            let result = timeout(self.attempt, attempt(server)).await;
             attempts += 1;
             let reason = match result {
                 Ok(Ok(message)) => {
@@ -280,65 +281,66 @@ impl Rpc {
                         return Err(Failure::refused(&self.place, &status, attempts > 1));
                     }
                     Remedy::AskElsewhere => {
-                        self.give_up(node);
-                        told(&status)
+                        self.give_up(server);
+                        describe(&status)
                     }
                 },
                 Err(_) => {
-                    self.give_up(node);
+                    self.give_up(server);
                     format!("no answer within {:?}", self.attempt)
                 }
             };
-            // A round has failed: some rest before the next.
-            let count = self.nodes().len();
+            // All servers have failed: pause before the next round.
+            let count = self.servers().len();
             let rest = if attempts.is_multiple_of(count) {
                 Duration::from_millis(20 << (attempts / count).min(4))
             } else {
                 Duration::ZERO
             };
             if Instant::now() + rest >= until {
-                let reason = format!("{}: {reason}", self.node(node).host);
+                let reason = format!("{}: {reason}", self.server(server).host);
                 return Err(Failure::Unreachable { place: self.place.clone(), reason });
             }
             tokio::time::sleep(rest).await;
         }
     }
 
-    /// Goes on to the next server, unless somebody has done so already, and drops the connection to this one.
-    pub(crate) fn give_up(&self, node: usize) {
-        let next = (node + 1) % self.nodes().len();
+    /// Switches to the next server, unless another request has done so. Drops the connection to
+    /// this one.
+    pub(crate) fn give_up(&self, server: usize) {
+        let next = (server + 1) % self.servers().len();
         self.current.send_if_modified(|current| {
-            let moved = *current == node && next != node;
+            let moved = *current == server && next != server;
             if moved {
                 *current = next;
             }
             moved
         });
-        let node = self.node(node);
-        let Node { endpoint, channel, .. } = &*node;
+        let server = self.server(server);
+        let Server { endpoint, channel, .. } = &*server;
         *channel.lock().unwrap_or_else(PoisonError::into_inner) = endpoint.connect_lazy();
     }
 
-    async fn grpc(&self, node: usize) -> Result<Grpc<Channel>, Status> {
+    async fn grpc(&self, server: usize) -> Result<Grpc<Channel>, Status> {
         let channel =
-            self.node(node).channel.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            self.server(server).channel.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut grpc = Grpc::new(channel).max_decoding_message_size(LARGEST);
         grpc.ready().await.map_err(|error| Status::from_error(error.into()))?;
         Ok(grpc)
     }
 
-    async fn once<Q, R>(&self, node: usize, method: &'static str, message: Q) -> Result<R, Status>
+    async fn once<Q, R>(&self, server: usize, method: &'static str, message: Q) -> Result<R, Status>
     where
         Q: Message + Clone + 'static,
         R: Message + Default + 'static,
     {
-        let request = self.with_token(node, message).await?;
-        self.plain(node, method, request).await
+        let request = self.with_token(server, message).await?;
+        self.plain(server, method, request).await
     }
 
     async fn plain<Q, R>(
         &self,
-        node: usize,
+        server: usize,
         method: &'static str,
         request: Request<Q>,
     ) -> Result<R, Status>
@@ -346,13 +348,13 @@ impl Rpc {
         Q: Message + Clone + 'static,
         R: Message + Default + 'static,
     {
-        let mut grpc = self.grpc(node).await?;
+        let mut grpc = self.grpc(server).await?;
         let path = PathAndQuery::from_static(method);
         Ok(grpc.unary(request, path, ProstCodec::<Q, R>::default()).await?.into_inner())
     }
 
-    /// A message with our pass, which is fetched if there is none.
-    async fn with_token<M>(&self, node: usize, message: M) -> Result<Request<M>, Status> {
+    /// Adds the token to a message. Asks for one if there is none.
+    async fn with_token<M>(&self, server: usize, message: M) -> Result<Request<M>, Status> {
         let mut request = Request::new(message);
         let Some(Login { user, password }) = &self.login else { return Ok(request) };
         let known = self.token.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -362,7 +364,7 @@ impl Rpc {
             let login = AuthenticateRequest { name: user.clone(), password: password.clone() };
             let method = "/etcdserverpb.Auth/Authenticate";
             let AuthenticateResponse { token } =
-                self.plain(node, method, Request::new(login)).await?;
+                self.plain(server, method, Request::new(login)).await?;
             let token: AsciiMetadataValue =
                 token.parse().map_err(|_| Status::internal("the server's token is no text"))?;
             *self.token.lock().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
@@ -391,8 +393,8 @@ impl Rpc {
     }
 }
 
-/// An error with everything that caused it: tonic's own words for what happens to a connection are few.
-fn told(status: &Status) -> String {
+/// The text of an error with all its causes. The message of tonic alone says little.
+fn describe(status: &Status) -> String {
     let mut text = status.message().to_owned();
     let mut source = status.source();
     while let Some(error) = source {
@@ -405,7 +407,7 @@ fn told(status: &Status) -> String {
     if text.is_empty() { status.code().to_string() } else { text }
 }
 
-/// How to speak TLS, if the settings name files for it.
+/// The TLS configuration, if the settings name files.
 fn tls(settings: &Settings) -> Result<Option<ClientTlsConfig>, OpenError> {
     let files = &settings.files;
     let read = |path: &std::path::PathBuf| {

@@ -1,4 +1,4 @@
-//! What a place and the environment say about the servers.
+//! The options of a place, and the variables of the environment.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use grouplock_room::{Place, RoomError, parse_duration};
 
-/// Where rooms are if the place does not say.
+/// The prefix of a place that names none.
 const PREFIX: &str = "grouplock";
 
-/// How long a lease lasts without news from its owner.
+/// How long a lease lasts without renewal.
 const TTL: Duration = Duration::from_secs(10);
 
-/// How long to try before a request is given up.
+/// How long to try a request before it fails.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The longest lease that makes sense, in seconds.
+/// The longest lease, in seconds.
 const LONGEST_TTL: u64 = 24 * 3600;
 
-/// A name with its password.
+/// A user name and its password.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Login {
     pub user: String,
@@ -31,7 +31,7 @@ impl fmt::Debug for Login {
     }
 }
 
-/// Files for TLS, which is used if an authority is named.
+/// The files for TLS. It is used if there is an authority.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Files {
     pub authority: Option<PathBuf>,
@@ -39,25 +39,25 @@ pub struct Files {
     pub key: Option<PathBuf>,
 }
 
-/// Everything there is to know before asking the servers. Programs that know the same share a client.
+/// All options. Rooms with equal settings share a client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Settings {
-    /// For messages.
+    /// The place, for messages.
     pub place: String,
     pub hosts: Vec<String>,
-    /// Without slashes at its ends.
+    /// Has no slash at its ends.
     pub prefix: String,
     pub login: Option<Login>,
     pub files: Files,
     pub ttl: Duration,
     pub delay: Duration,
     pub timeout: Duration,
-    /// Whether members that are not named are asked as well.
-    pub learn: bool,
+    /// Also use members that the place does not name.
+    pub uses_all_members: bool,
 }
 
 impl Settings {
-    /// Reads a place. What it does not say, `variable` may.
+    /// Reads a place. `variable` gives what the place leaves out.
     pub fn read(
         place: &Place,
         variable: impl Fn(&str) -> Option<String>,
@@ -85,7 +85,7 @@ impl Settings {
             ttl: TTL,
             delay: Duration::ZERO,
             timeout: TIMEOUT,
-            learn: false,
+            uses_all_members: false,
         };
         if settings.prefix.is_empty() {
             PREFIX.clone_into(&mut settings.prefix);
@@ -135,11 +135,11 @@ impl Settings {
             "timeout" => {
                 self.timeout = some_time("timeout", value)?;
                 if self.timeout.is_zero() {
-                    return Err(bad("timeout", &quoted(value), "more than nothing"));
+                    return Err(bad("timeout", &quoted(value), "more than 0"));
                 }
             }
             "members" => {
-                self.learn = match value {
+                self.uses_all_members = match value {
                     "named" => false,
                     "all" => true,
                     _ => return Err(bad("members", &quoted(value), "`named` or `all`")),

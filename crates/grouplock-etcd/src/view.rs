@@ -1,28 +1,30 @@
-//! What the servers say about a room at one revision: the queue, the phase, the dead.
+//! A room at one revision: the queue, the phase and the deaths.
 //!
-//! The same type holds the answer to a single request and the mirror that a watch keeps up to date.
+//! The same type holds the answer to one request, and the mirror that a watch updates.
 
 use std::collections::BTreeMap;
 
 use crate::keys::Keys;
 use crate::proto::{Event, EventType, KeyValue};
 
-/// At most so many waiters are let in by the one who leaves. Each costs a comparison and a write, and etcd allows 128.
+/// How many waiters a leaving holder admits at most. Each costs a comparison and a write; etcd
+/// allows 128.
 pub const MOST_HEIRS: usize = 30;
 
-/// The phase as it is written down.
+/// A written phase.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Phase {
-    /// Whose.
+    /// Its group.
     pub group: String,
-    /// The same for all holders of the phase.
+    /// Its epoch, the same for all holders.
     pub epoch: i64,
-    /// If somebody had died before it and may not be buried yet: the epoch of the phase before, 0 if that is not known.
+    /// Set if there was a death before this phase that may not be buried yet: the epoch of the
+    /// phase before, 0 if it is not known.
     pub deaths: Option<i64>,
 }
 
 impl Phase {
-    /// The value of its key. An epoch of 0 is the revision at which the key is put.
+    /// The value of its key. The epoch 0 means the revision at which the key is put.
     pub fn value(epoch: i64, deaths: Option<i64>) -> Vec<u8> {
         match deaths {
             None => epoch.to_string().into_bytes(),
@@ -45,29 +47,30 @@ pub struct Entry {
     pub group: String,
     /// Its id.
     pub id: String,
-    /// What it says about itself.
+    /// What it says about itself, as JSON.
     pub value: Vec<u8>,
 }
 
-/// How a place in the queue stands.
+/// The state of an entry in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Turn {
-    /// It has a mark: somebody has let it in.
+    /// It has a mark: it was admitted.
     Inside,
-    /// Nobody of another session is in front of it, and nobody ever will be.
+    /// No other session is before it, and none ever will be.
     Come,
-    /// Somebody of another session is in front of it.
+    /// Another session is before it.
     Wait,
-    /// It is not in the queue any more.
+    /// It is no longer in the queue.
     Gone,
 }
 
-/// What to ask first, by what was seen.
+/// Which request to try first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Guess {
     /// Nobody is present.
     Empty,
-    /// The group is inside alone, with a phase that is written down, and with this one.
+    /// Only this group is inside. Its phase is written. The position and the entry are those of its
+    /// first holder.
     Joinable(Phase, i64, Entry),
     /// Anything else.
     Busy,
@@ -79,42 +82,44 @@ pub struct View {
     keys: Keys,
     /// Everything up to this revision is known.
     pub revision: i64,
-    /// By the revision at which they came. No two come at once: each comes in a transaction of its own.
+    /// By the revision at which they were made. No two are equal, because each entry is made by a
+    /// transaction of its own.
     entries: BTreeMap<i64, Entry>,
-    places: BTreeMap<Vec<u8>, i64>,
+    positions: BTreeMap<Vec<u8>, i64>,
     /// By key.
     marks: BTreeMap<Vec<u8>, KeyValue>,
-    /// The phase, if it is written down.
+    /// The phase, if it is written.
     pub phase: Option<Phase>,
-    /// What is known of the dead.
+    /// The last record of deaths.
     pub died: Option<KeyValue>,
-    /// Whether the room is on the list of rooms.
-    pub made: bool,
+    /// The room is on the list of rooms.
+    pub is_listed: bool,
 }
 
 impl View {
-    /// Before anything is known.
+    /// A view without content.
     pub fn new(keys: Keys) -> Self {
         View {
             keys,
             revision: 0,
             entries: BTreeMap::new(),
-            places: BTreeMap::new(),
+            positions: BTreeMap::new(),
             marks: BTreeMap::new(),
             phase: None,
             died: None,
-            made: false,
+            is_listed: false,
         }
     }
 
-    /// Of what was read at a revision.
+    /// The view of keys that were read at a revision.
     pub fn of(keys: &Keys, revision: i64, kvs: &[KeyValue]) -> Self {
         let mut view = View::new(keys.clone());
         view.reset(revision, kvs);
         view
     }
 
-    /// Takes over what was read at a revision, unless something later is known. Whether the queue is different.
+    /// Replaces the view by what was read at a revision, unless the view is newer. Returns whether
+    /// the queue has changed.
     pub fn reset(&mut self, revision: i64, kvs: &[KeyValue]) -> bool {
         if revision < self.revision {
             return false;
@@ -124,10 +129,10 @@ impl View {
             now.insert(kv);
         }
         std::mem::swap(self, &mut now);
-        (&now.places, &now.marks) != (&self.places, &self.marks)
+        (&now.positions, &now.marks) != (&self.positions, &self.marks)
     }
 
-    /// Takes over what happened, as far as it is news.
+    /// Applies the events that are newer than the view.
     pub fn apply(&mut self, events: &[Event]) {
         let known = self.revision;
         for event in events {
@@ -146,7 +151,7 @@ impl View {
             if is_mark {
                 self.marks.insert(kv.key.clone(), kv.clone());
             } else {
-                self.places.insert(kv.key.clone(), kv.create_revision);
+                self.positions.insert(kv.key.clone(), kv.create_revision);
                 let entry = Entry { group, id, value: kv.value.clone() };
                 self.entries.insert(kv.create_revision, entry);
             }
@@ -155,15 +160,16 @@ impl View {
         } else if kv.key == self.keys.died() {
             self.died = Some(kv.clone());
         } else {
-            self.made |= kv.key == self.keys.made();
+            self.is_listed |= kv.key == self.keys.made();
         }
     }
 
     fn remove(&mut self, key: &[u8]) {
-        if let Some(place) = self.places.remove(key) {
-            self.entries.remove(&place);
+        if let Some(position) = self.positions.remove(key) {
+            self.entries.remove(&position);
         } else if self.keys.read_phase(key).is_some() {
-            // The events of one revision come in the order of keys: the next phase may have been put already.
+            // Events of one revision arrive in the order of keys. The next phase may be put
+            // already.
             let group = self.phase.as_ref().map(|phase| self.keys.phase(&phase.group));
             if group.as_deref() == Some(key) {
                 self.phase = None;
@@ -171,7 +177,7 @@ impl View {
         } else if key == self.keys.died() {
             self.died = None;
         } else if key == self.keys.made() {
-            self.made = false;
+            self.is_listed = false;
         } else {
             self.marks.remove(key);
         }
@@ -182,32 +188,32 @@ impl View {
         self.marks.get(&self.keys.mark(&entry.group, &entry.id))
     }
 
-    /// Waiters and holders, oldest first, each with its place.
+    /// Waiters and holders with their positions, oldest first.
     pub fn entries(&self) -> impl Iterator<Item = (i64, &Entry)> {
-        self.entries.iter().map(|(place, entry)| (*place, entry))
+        self.entries.iter().map(|(position, entry)| (*position, entry))
     }
 
-    /// The group of the first in the queue.
+    /// The group of the first entry.
     pub fn first_group(&self) -> Option<&str> {
         self.entries.values().next().map(|entry| entry.group.as_str())
     }
 
-    /// How one stands who has come at that revision; `None` if that is later than what is known.
-    pub fn turn(&self, place: i64) -> Option<Turn> {
-        self.turns()(place)
+    /// The state of the entry at a position; `None` if the view is older.
+    pub fn turn(&self, position: i64) -> Option<Turn> {
+        self.turns()(position)
     }
 
-    /// The same for many places: the queue is looked through once.
+    /// The same for many positions: the queue is read once.
     pub fn turns(&self) -> impl Fn(i64) -> Option<Turn> {
         let front = self.front();
-        move |place| {
-            if self.revision < place {
+        move |position| {
+            if self.revision < position {
                 return None;
             }
-            let Some(entry) = self.entries.get(&place) else { return Some(Turn::Gone) };
+            let Some(entry) = self.entries.get(&position) else { return Some(Turn::Gone) };
             Some(if self.mark(entry).is_some() {
                 Turn::Inside
-            } else if place <= front {
+            } else if position <= front {
                 Turn::Come
             } else {
                 Turn::Wait
@@ -215,55 +221,56 @@ impl View {
         }
     }
 
-    /// Whether one who has come at that revision is known to be gone.
-    pub fn is_gone(&self, place: i64) -> bool {
-        place <= self.revision && !self.entries.contains_key(&place)
+    /// Whether the entry at this position is known to be gone.
+    pub fn is_gone(&self, position: i64) -> bool {
+        position <= self.revision && !self.entries.contains_key(&position)
     }
 
-    /// The place of the last whom nobody of another session precedes.
+    /// The position of the last entry that no other session precedes.
     fn front(&self) -> i64 {
         let Some(first) = self.first_group() else { return 0 };
         let front = self.entries.iter().take_while(|(_, entry)| entry.group == first);
-        front.last().map_or(0, |(place, _)| *place)
+        front.last().map_or(0, |(position, _)| *position)
     }
 
-    /// The phase of a group, if it is written down.
+    /// The phase of a group, if it is written.
     pub fn phase_of(&self, group: &str) -> Option<&Phase> {
         self.phase.as_ref().filter(|phase| phase.group == group)
     }
 
-    /// The epoch of a group's holders if it is not written down: the revision at which the first of them came in. It
-    /// came to an empty room and believes in that epoch, or it has come after the one who did.
+    /// The epoch of a group whose phase is not written: the revision at which the first of its
+    /// holders entered. That holder entered an empty room and has this epoch, or it entered after
+    /// the one that did.
     pub fn unwritten_epoch(&self, group: &str) -> Option<i64> {
         let fellows = self.entries.values().filter(|entry| entry.group == group);
         fellows.filter_map(|entry| self.mark(entry)).map(|mark| mark.create_revision).min()
     }
 
-    /// What one who wants to enter a group will probably find. The oldest holder is the witness: it is no more likely
-    /// to leave than others, and known to all.
+    /// What a request of this group will probably find. The oldest holder is the witness: it is as
+    /// likely to leave as any other, and all clients know it.
     pub fn guess(&self, group: &str) -> Guess {
-        let Some((place, first)) = self.entries().next() else { return Guess::Empty };
+        let Some((position, first)) = self.entries().next() else { return Guess::Empty };
         let alone = self.front() == self.entries.keys().next_back().copied().unwrap_or(0);
         match self.phase_of(group) {
             Some(phase) if alone && first.group == group && phase.deaths.is_none() => {
-                Guess::Joinable(phase.clone(), place, first.clone())
+                Guess::Joinable(phase.clone(), position, first.clone())
             }
             _ => Guess::Busy,
         }
     }
 
-    /// Marks without entries: their owners came in, and are gone without having left.
+    /// Marks without entries: their owners entered, and died.
     pub fn dead(&self) -> impl Iterator<Item = &KeyValue> {
         let lives =
-            |key: &[u8]| key.split_last().is_some_and(|(_, key)| self.places.contains_key(key));
+            |key: &[u8]| key.split_last().is_some_and(|(_, key)| self.positions.contains_key(key));
         self.marks.values().filter(move |mark| !lives(&mark.key))
     }
 
-    /// If nobody but the holder at that place is in front of the first waiters: those of them who come in when it
-    /// leaves.
-    pub fn heirs(&self, place: i64) -> Vec<(i64, &Entry)> {
+    /// The waiters that can enter when the holder at this position leaves. Empty if another holder
+    /// is before them.
+    pub fn heirs(&self, position: i64) -> Vec<(i64, &Entry)> {
         let mut queue = self.entries();
-        let own = queue.next().filter(|(first, _)| *first == place).map(|(_, own)| &own.group);
+        let own = queue.next().filter(|(first, _)| *first == position).map(|(_, own)| &own.group);
         let next = self.entries.values().nth(1).map(|entry| &entry.group);
         match (own, next) {
             (Some(own), Some(next)) if own != next => {

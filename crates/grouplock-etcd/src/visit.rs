@@ -15,52 +15,52 @@ use crate::keys::{self, Keys};
 use crate::lease::Lease;
 use crate::mirror::Mirror;
 use crate::proto::{KeyValue, TxnRequest};
-use crate::protocol::{Inside, MOST_BURIED, Standing, Ticket};
+use crate::protocol::{Entrant, Holder, MOST_BURIED, Outcome};
 use crate::view::{Guess, Phase, Turn, View};
 use crate::who::{self, Died, Who};
 
-/// Who stays for longer than this watches its own key. A shorter stay is over before anything would come of it, and a watch
-/// costs the servers something.
+/// A holder that stays longer than this watches its own key. A shorter stay ends before a watch
+/// would help, and a watch costs the servers work.
 const MOMENT: Duration = Duration::from_millis(50);
 
-/// What is wanted.
-pub(crate) struct Wish {
+/// What the task needs to serve a request.
+pub(crate) struct Submission {
     pub(crate) client: Arc<Client>,
     pub(crate) keys: Keys,
     pub(crate) who: Who,
     pub(crate) patience: Patience,
-    /// Whether the room was empty the last time somebody came.
-    pub(crate) quiet: Arc<AtomicBool>,
-    /// Keeps looks at the room behind requests that came before them.
-    pub(crate) asking: tokio::sync::OwnedRwLockReadGuard<()>,
+    /// The room was empty at the last entry.
+    pub(crate) was_empty: Arc<AtomicBool>,
+    /// Delays snapshots until this request is answered.
+    pub(crate) barrier: tokio::sync::OwnedRwLockReadGuard<()>,
 }
 
 /// A request that is being served.
 struct Visit {
     client: Arc<Client>,
-    ticket: Ticket,
+    entrant: Entrant,
     lease: Arc<Lease>,
     mirror: Arc<Mirror>,
     /// The value of its entry.
     who: Vec<u8>,
     desk: Desk,
     patience: Patience,
-    quiet: Arc<AtomicBool>,
-    /// Says that nobody wants it any more.
+    was_empty: Arc<AtomicBool>,
+    /// Completes when the program no longer wants the request.
     ended: oneshot::Receiver<()>,
-    /// Whether a request to enter may still be on its way.
+    /// A copy of the request to enter may still arrive.
     resent: bool,
 }
 
-/// Why a visit ended before it was left.
+/// Why a request ended early.
 enum Trouble {
-    /// The lease is over, and with it everything.
+    /// The lease has ended, and the request with it.
     Lost(Loss),
-    /// The lease was over before this was asked.
+    /// The lease had ended before the request was sent.
     NoLease,
-    /// What to tell, after nothing is left of it.
+    /// The error for the program. Nothing of the request is left.
     Failed(RoomError),
-    /// Nobody wants it any more.
+    /// The program no longer wants the request.
     Ended,
 }
 
@@ -75,19 +75,19 @@ impl From<Failure> for Trouble {
 }
 
 fn forgotten() -> Loss {
-    Loss::Expired("the servers do not know the lease any more".to_owned())
+    Loss::Expired("the servers no longer know the lease".to_owned())
 }
 
 /// Serves a request until its end.
-pub(crate) async fn serve(wish: Wish, desk: Desk, ended: oneshot::Receiver<()>) {
-    let Wish { client, keys: room, who, patience, quiet, asking } = wish;
+pub(crate) async fn serve(submission: Submission, desk: Desk, ended: oneshot::Receiver<()>) {
+    let Submission { client, keys: room, who, patience, was_empty, barrier } = submission;
     let lease = match client.lease().await {
         Ok(lease) => lease,
         Err(failure) => return desk.failed(failure.into()),
     };
     let mirror = client.mirror(&room);
     let who_value = who::write(&who);
-    let ticket = Ticket {
+    let entrant = Entrant {
         keys: room,
         group: keys::group(&who.session, desk.holder().as_str()),
         id: desk.holder().as_str().to_owned(),
@@ -95,47 +95,47 @@ pub(crate) async fn serve(wish: Wish, desk: Desk, ended: oneshot::Receiver<()>) 
     };
     let mut visit = Visit {
         client,
-        ticket,
+        entrant,
         lease,
         mirror,
         who: who_value,
         desk,
         patience,
-        quiet,
+        was_empty,
         ended,
         resent: false,
     };
     let mut entered = visit.enter().await;
     if let (Err(Trouble::NoLease), false) = (&entered, visit.resent) {
-        // Nothing was put, so nothing is lost by asking with another lease. Else the mark of an id might be older than its
-        // entry, and an epoch would be taken from it.
+        // Nothing was put, so the request can use another lease. If something were put, the mark of
+        // an id could be older than its entry, and a wrong epoch would follow.
         visit.lease.end(forgotten());
         entered = match visit.client.lease().await {
             Ok(lease) => {
-                visit.ticket.lease = lease.id;
+                visit.entrant.lease = lease.id;
                 visit.lease = lease;
                 visit.enter().await
             }
             Err(failure) => Err(failure.into()),
         };
     }
-    drop(asking);
+    drop(barrier);
     match entered {
-        Ok(Standing::Inside(inside)) => visit.stay(inside).await,
-        Ok(Standing::Queued(place)) => {
+        Ok(Outcome::Inside(inside)) => visit.stay(inside).await,
+        Ok(Outcome::Queued(position)) => {
             visit.desk.queued();
-            match visit.wait(place).await {
+            match visit.wait(position).await {
                 Ok(inside) => visit.stay(inside).await,
                 Err(Trouble::Lost(loss)) => visit.desk.lost(loss),
                 Err(Trouble::NoLease) => visit.desk.lost(forgotten()),
-                Err(Trouble::Ended) => visit.leave(place, false).await,
+                Err(Trouble::Ended) => visit.leave(position, false).await,
                 Err(Trouble::Failed(error)) => {
                     visit.forget();
                     visit.desk.failed(error);
                 }
             }
         }
-        Ok(Standing::Absent(inside)) => {
+        Ok(Outcome::Absent(inside)) => {
             if visit.resent {
                 visit.forget();
             }
@@ -143,8 +143,8 @@ pub(crate) async fn serve(wish: Wish, desk: Desk, ended: oneshot::Receiver<()>) 
             visit.desk.failed(error);
         }
         Err(Trouble::Lost(loss)) => visit.desk.lost(loss),
-        // What was unsettled has been settled.
-        Err(Trouble::NoLease) | Ok(Standing::Unsettled(..)) => visit.desk.lost(forgotten()),
+        // `enter` has settled what was unsettled.
+        Err(Trouble::NoLease) | Ok(Outcome::Unsettled(..)) => visit.desk.lost(forgotten()),
         Err(Trouble::Ended) => visit.desk.left(),
         Err(Trouble::Failed(error)) => {
             visit.forget();
@@ -155,48 +155,51 @@ pub(crate) async fn serve(wish: Wish, desk: Desk, ended: oneshot::Receiver<()>) 
 
 impl Visit {
     /// Asks for entry.
-    async fn enter(&mut self) -> Result<Standing, Trouble> {
-        // If very many come at once they would else wait for each other in the servers, where their time counts.
+    async fn enter(&mut self) -> Result<Outcome, Trouble> {
+        // Without the limit, many requests would wait for each other in the servers, where time
+        // limits count.
         let client = Arc::clone(&self.client);
         let _one_of_few = client.entrance.acquire().await;
         let mark = who::mark(&self.who);
-        let standing = match self.guess() {
+        let outcome = match self.guess() {
             Guess::Empty => {
-                let request = self.ticket.knock(&self.who, &mark);
+                let request = self.entrant.knock(&self.who, &mark);
                 self.attempt(request, None).await?
             }
-            Guess::Joinable(phase, place, witness) => {
-                let request = self.ticket.join((place, &witness), &self.who, &mark);
+            Guess::Joinable(phase, position, witness) => {
+                let request = self.entrant.join((position, &witness), &self.who, &mark);
                 self.attempt(request, Some(&phase)).await?
             }
             Guess::Busy => None,
         };
-        let standing = if let Some(standing) = standing {
-            standing
+        let outcome = if let Some(outcome) = outcome {
+            outcome
         } else {
-            let request = self.ticket.enter(&self.who, &mark, !self.patience.exhausted());
+            let request = self.entrant.enter(&self.who, &mark, !self.patience.exhausted());
             let answer = self.client.rpc.txn(request, self.client.patience()).await?;
             self.resent |= answer.resent;
-            self.understood(self.ticket.read(answer.message, None))?
+            self.understood(self.entrant.read(answer.message, None))?
         };
-        let standing = match standing {
-            Standing::Unsettled(place, view) => Standing::Inside(self.settle(place, view).await?),
-            standing => standing,
+        let outcome = match outcome {
+            Outcome::Unsettled(position, view) => {
+                Outcome::Inside(self.settle(position, view).await?)
+            }
+            outcome => outcome,
         };
-        let alone = matches!(&standing, Standing::Inside(inside) if inside.place == inside.epoch);
-        // Relaxed: it is a guess, and a wrong one costs a request.
-        self.quiet.store(alone, Ordering::Relaxed);
-        if matches!(standing, Standing::Inside(_)) && !alone {
+        let alone = matches!(&outcome, Outcome::Inside(inside) if inside.position == inside.epoch);
+        // Relaxed: it is a guess. A wrong guess costs one request.
+        self.was_empty.store(alone, Ordering::Relaxed);
+        if matches!(outcome, Outcome::Inside(_)) && !alone {
             self.mirror.keep_watching();
         }
-        Ok(standing)
+        Ok(outcome)
     }
 
-    /// What it will probably find.
+    /// Guesses the state of the room.
     fn guess(&self) -> Guess {
         match self.mirror.current() {
-            Some(view) => view.guess(&self.ticket.group),
-            None if self.quiet.load(Ordering::Relaxed) => Guess::Empty,
+            Some(view) => view.guess(&self.entrant.group),
+            None if self.was_empty.load(Ordering::Relaxed) => Guess::Empty,
             None => Guess::Busy,
         }
     }
@@ -206,18 +209,18 @@ impl Visit {
         &mut self,
         request: TxnRequest,
         phase: Option<&Phase>,
-    ) -> Result<Option<Standing>, Trouble> {
+    ) -> Result<Option<Outcome>, Trouble> {
         let answer = self.client.rpc.txn(request, self.client.patience()).await?;
         self.resent |= answer.resent;
         if !answer.message.succeeded {
             return Ok(None);
         }
-        self.understood(self.ticket.read(answer.message, phase)).map(Some)
+        self.understood(self.entrant.read(answer.message, phase)).map(Some)
     }
 
-    /// Finds out the epoch, or writes it down.
-    async fn settle(&self, place: i64, mut seen: Option<View>) -> Result<Inside, Trouble> {
-        let keys = &self.ticket.keys;
+    /// Reads the epoch, or writes it.
+    async fn settle(&self, position: i64, mut seen: Option<View>) -> Result<Holder, Trouble> {
+        let keys = &self.entrant.keys;
         loop {
             let view = if let Some(view) = seen.take() {
                 view
@@ -227,23 +230,23 @@ impl Visit {
                 let revision = range.header.map_or(0, |header| header.revision);
                 View::of(keys, revision, &range.kvs)
             };
-            if view.is_gone(place) {
+            if view.is_gone(position) {
                 return Err(Trouble::Lost(forgotten()));
             }
-            if let Some(inside) = self.ticket.inside(place, &view) {
+            if let Some(inside) = self.entrant.inside(position, &view) {
                 return Ok(inside);
             }
-            let (request, inside) = self.ticket.settle(place, &view);
+            let (request, inside) = self.entrant.settle(position, &view);
             let answer = self.client.rpc.txn(request, self.client.patience()).await?;
             if answer.message.succeeded {
                 return Ok(inside);
             }
-            // Somebody else has written it, or our entry is gone.
+            // Another holder has written it, or our entry is gone.
         }
     }
 
-    /// Waits in the queue and comes in.
-    async fn wait(&mut self, place: i64) -> Result<Inside, Trouble> {
+    /// Waits in the queue, and enters.
+    async fn wait(&mut self, position: i64) -> Result<Holder, Trouble> {
         let mirror = Arc::clone(&self.mirror);
         let mut news = self.lease.news();
         let mut deadline = self.patience.deadline();
@@ -257,7 +260,7 @@ impl Visit {
             tokio::select! {
                 biased;
                 _ = &mut self.ended => return Err(Trouble::Ended),
-                turn = mirror.turn(place) => break turn,
+                turn = mirror.turn(position) => break turn,
                 loss = over(&mut news) => return Err(Trouble::Lost(loss)),
                 () = late => {
                     self.desk.expired();
@@ -267,21 +270,21 @@ impl Visit {
         };
         match turn {
             Turn::Gone => Err(Trouble::Lost(forgotten())),
-            // The one who left has let it in, in a transaction that found its entry.
-            Turn::Inside => match self.ticket.inside(place, &view) {
+            // A leaving holder admitted it, in a transaction that found its entry.
+            Turn::Inside => match self.entrant.inside(position, &view) {
                 Some(inside) => Ok(inside),
-                None => self.settle(place, None).await,
+                None => self.settle(position, None).await,
             },
             Turn::Come | Turn::Wait => {
-                let request = self.ticket.claim(place, &view, &who::mark(&self.who));
+                let request = self.entrant.claim(position, &view, &who::mark(&self.who));
                 let answer = self.client.rpc.txn(request, self.client.patience()).await?;
-                let inside = self.ticket.read_claim(answer.message, place, &view);
+                let inside = self.entrant.read_claim(answer.message, position, &view);
                 inside.ok_or_else(|| Trouble::Lost(forgotten()))
             }
         }
     }
 
-    /// What to tell one who does not want to wait for long enough.
+    /// The error for a request that may not wait long enough.
     fn too_impatient(&self, inside: Option<String>) -> RoomError {
         match self.patience {
             Patience::None => RoomError::Occupied { inside },
@@ -289,23 +292,23 @@ impl Visit {
         }
     }
 
-    fn understood(&self, standing: Option<Standing>) -> Result<Standing, Trouble> {
-        let what = "a transaction has other steps than were asked for";
+    fn understood(&self, outcome: Option<Outcome>) -> Result<Outcome, Trouble> {
+        let what = "the steps of a transaction differ from the request";
         let place = || self.client.settings.place.clone();
-        Ok(standing.ok_or_else(|| Failure::Nonsense { place: place(), what })?)
+        Ok(outcome.ok_or_else(|| Failure::Nonsense { place: place(), what })?)
     }
 
-    /// Is inside, until it is left or lost.
-    async fn stay(mut self, mut inside: Inside) {
-        let place = inside.place;
-        let told = Told::by(&inside, self.client.settings.delay);
-        if !told.delay.is_zero() && !self.hold_back(&mut inside, &told).await {
-            self.leave(place, true).await;
+    /// Stays inside until the program leaves or the holding is lost.
+    async fn stay(mut self, mut inside: Holder) {
+        let position = inside.position;
+        let deaths = Deaths::by(&inside, self.client.settings.delay);
+        if !deaths.delay.is_zero() && !self.hold_back(&mut inside, &deaths).await {
+            self.leave(position, true).await;
             return self.desk.failed(self.too_impatient(None));
         }
-        if !inside.made {
-            // Once in the life of a room. If it fails, the next one does it.
-            _ = self.client.rpc.txn(self.ticket.keys.make(), self.client.patience()).await;
+        if !inside.is_listed {
+            // Once in the life of a room. If it fails, the next holder does it.
+            _ = self.client.rpc.txn(self.entrant.keys.make(), self.client.patience()).await;
         }
         let mut news = self.lease.news();
         let Some(valid_until) = self.lease.good_until() else {
@@ -313,24 +316,24 @@ impl Visit {
         };
         let admission = Grant {
             epoch: inside.epoch.cast_unsigned(),
-            recovered: told.recovered.clone(),
+            recovered: deaths.recovered.clone(),
             valid_until: Some(valid_until),
         };
         self.desk.grace(self.lease.grace());
         if self.desk.granted(admission) {
-            // Only now is somebody told of the dead who will not be told again.
-            self.bury(&inside, &told).await;
+            // First the grant, because the deaths are not reported again after this.
+            self.bury(&inside, &deaths).await;
             let mirror = Arc::clone(&self.mirror);
             let taken = async {
                 sleep(MOMENT).await;
-                mirror.gone(place).await;
+                mirror.gone(position).await;
             };
             tokio::pin!(taken);
             loop {
                 tokio::select! {
                     biased;
                     _ = &mut self.ended => break,
-                    // Its time is not over, so somebody else has done it: the lease, or the key, was taken away.
+                    // The lease is not over, so somebody has deleted the key or revoked the lease.
                     () = &mut taken => {
                         let loss = Loss::Revoked("its key in etcd is gone".to_owned());
                         return self.desk.lost(loss);
@@ -346,31 +349,34 @@ impl Visit {
                 }
             }
         }
-        self.leave(place, true).await;
+        self.leave(position, true).await;
     }
 
-    /// The one who opened a phase writes down who died before it, so that those who join it are told as well, and
-    /// removes their marks, so that those after it are not. If this fails the marks stay, and tell the same.
-    async fn bury(&self, inside: &Inside, told: &Told) {
+    /// Records the deaths before this phase, so that later holders of the phase learn of them, and
+    /// removes the marks, so that later phases do not. If this fails the marks stay and report the
+    /// same. Only the holder that opened the phase does it.
+    async fn bury(&self, inside: &Holder, deaths: &Deaths) {
         let dead: Vec<&KeyValue> = inside.dead.iter().collect();
-        let (Some(died), true) = (&told.died, inside.opener && !dead.is_empty()) else { return };
+        let (Some(died), true) = (&deaths.died, inside.opened_phase && !dead.is_empty()) else {
+            return;
+        };
         let died = who::write(died);
         let mut parts = dead.chunks(MOST_BURIED).rev().peekable();
         while let Some(part) = parts.next() {
             let died = parts.peek().is_none().then_some(died.as_slice());
-            let request = self.ticket.bury(inside, part, died);
+            let request = self.entrant.bury(inside, part, died);
             if self.client.rpc.txn(request, self.client.patience()).await.is_err() {
                 return;
             }
         }
     }
 
-    /// Waits before coming in after somebody has died. Whether there was enough patience for that.
-    async fn hold_back(&mut self, inside: &mut Inside, told: &Told) -> bool {
-        if let Some(notice) = &told.notice {
-            // If it fails the delay begins again with the next.
+    /// Waits after a death, before the entry. Returns `false` if the patience is too short for it.
+    async fn hold_back(&mut self, inside: &mut Holder, deaths: &Deaths) -> bool {
+        if let Some(notice) = &deaths.notice {
+            // If it fails, the delay begins again with the next holder.
             let value = who::write(notice);
-            let request = self.ticket.bury(inside, &[], Some(&value));
+            let request = self.entrant.bury(inside, &[], Some(&value));
             if let Ok(answer) = self.client.rpc.txn(request, self.client.patience()).await
                 && let (true, Some(header)) = (answer.message.succeeded, answer.message.header)
             {
@@ -378,7 +384,7 @@ impl Visit {
                 inside.died = Some(KeyValue { mod_revision, value, ..KeyValue::default() });
             }
         }
-        let end = Instant::now() + told.delay;
+        let end = Instant::now() + deaths.delay;
         if self.patience == Patience::None
             || self.patience.deadline().is_some_and(|time| time < end)
         {
@@ -387,45 +393,46 @@ impl Visit {
         self.desk.queued();
         tokio::select! {
             () = sleep_until(end.into()) => {}
-            // It is given back in the usual way.
+            // The program withdraws. The request leaves as usual.
             _ = &mut self.ended => {}
         }
         true
     }
 
-    /// The transaction by which it leaves, if it takes one: to let others in, or to leave a tombstone. The view is not kept
-    /// longer than that: a mirror that changes copies what somebody else still has.
-    fn leaving(&self, place: i64, inside: bool) -> Option<TxnRequest> {
+    /// The transaction to leave with, if one is needed: to admit heirs, or to put a tombstone. It
+    /// does not keep the view, because a mirror copies a view that is still used before it changes
+    /// it.
+    fn leaving(&self, position: i64, inside: bool) -> Option<TxnRequest> {
         let view = self.mirror.current().filter(|_| inside);
-        let heirs = view.as_ref().map(|view| view.heirs(place)).unwrap_or_default();
+        let heirs = view.as_ref().map(|view| view.heirs(position)).unwrap_or_default();
         match &view {
             Some(view) if !heirs.is_empty() => {
                 let marked = heirs.iter().map(|(its, heir)| (*its, *heir, who::mark(&heir.value)));
                 let heirs: Vec<_> = marked.collect();
-                Some(self.ticket.hand_over(place, view, &heirs, self.resent))
+                Some(self.entrant.hand_over(position, view, &heirs, self.resent))
             }
-            _ => self.resent.then(|| self.ticket.leave(true)),
+            _ => self.resent.then(|| self.entrant.leave(true)),
         }
     }
 
     /// Leaves the room or the queue.
-    async fn leave(&self, place: i64, inside: bool) {
+    async fn leave(&self, position: i64, inside: bool) {
         let until = self.lease.good_until().unwrap_or_else(Instant::now);
         let rpc = &self.client.rpc;
-        // The number of its keys that were deleted, and whether an earlier attempt may have deleted them.
-        let left = if let Some(request) = self.leaving(place, inside) {
+        // How many of the keys were deleted, and whether an earlier attempt may have deleted them.
+        let left = if let Some(request) = self.leaving(position, inside) {
             let answer = rpc.txn(request, until).await;
-            answer.map(|answer| (Ticket::read_leave(answer.message), answer.resent))
+            answer.map(|answer| (Entrant::read_leave(answer.message), answer.resent))
         } else {
             // The same without a transaction, which is faster.
-            let answer = rpc.delete(self.ticket.pair(), until).await;
+            let answer = rpc.delete(self.entrant.pair(), until).await;
             answer.map(|answer| (answer.message.deleted, answer.resent))
         };
         match left {
             Ok((2, _)) => self.desk.left(),
             Ok((0, true)) if self.lease.good_until().is_some() => self.desk.left(),
             Ok(_) if !inside => self.desk.left(),
-            // Its entry is gone, and with it the lease.
+            // The entry is gone, so the lease is gone.
             Ok(_) | Err(Failure::NoLease { .. }) => self.desk.lost(forgotten()),
             Err(failure) => {
                 self.forget();
@@ -434,10 +441,11 @@ impl Visit {
         }
     }
 
-    /// Sees to it that nothing is left, for as long as the lease lasts: then it is gone with that.
+    /// Removes the request in the background, for as long as the lease lasts. Without the lease
+    /// nothing is left.
     fn forget(&self) {
         let (client, lease) = (Arc::clone(&self.client), Arc::clone(&self.lease));
-        let request = self.ticket.abandon();
+        let request = self.entrant.abandon();
         tokio::spawn(async move {
             while lease.good_until().is_some() {
                 let until = Instant::now() + client.settings.timeout;
@@ -450,7 +458,7 @@ impl Visit {
     }
 }
 
-/// Completes when the lease is over or not trusted any more.
+/// Completes when the lease has ended or is no longer trusted.
 async fn over(news: &mut tokio::sync::watch::Receiver<crate::lease::News>) -> Loss {
     loop {
         let latest = news.borrow_and_update().clone();
@@ -466,25 +474,25 @@ async fn over(news: &mut tokio::sync::watch::Receiver<crate::lease::News>) -> Lo
     }
 }
 
-/// What one who comes in is told of the dead.
-struct Told {
+/// What a new holder learns about deaths.
+struct Deaths {
     recovered: Option<Recovered>,
-    /// What is to be written down when it has been told.
+    /// The record to write after the grant.
     died: Option<Died>,
-    /// What is to be written down before it holds back, if that has not been done.
+    /// The record to write before the delay, if it is not written.
     notice: Option<Died>,
-    /// How long it has to hold back.
+    /// How long the holder must wait before it enters.
     delay: Duration,
 }
 
-impl Told {
-    fn by(inside: &Inside, delay: Duration) -> Self {
+impl Deaths {
+    fn by(inside: &Holder, delay: Duration) -> Self {
         let known: Option<Died> = inside.died.as_ref().map(|kv| who::read(&kv.value));
         let Some(last) = inside.dead.iter().max_by_key(|mark| mark.create_revision) else {
             let known = known.filter(|known| known.told == inside.epoch);
             let left = known.as_ref().map_or(Duration::ZERO, |known| left_of(delay, known.noticed));
             let recovered = known.map(|known| known.recovered());
-            return Told { recovered, died: None, notice: None, delay: left };
+            return Deaths { recovered, died: None, notice: None, delay: left };
         };
         let mark: Who = who::read(&last.value);
         let known = known.unwrap_or_default();
@@ -503,11 +511,12 @@ impl Told {
         };
         let left = left_of(delay, noticed);
         let notice = (known.seen < came).then_some(Died { noticed, seen: came, ..known });
-        Told { recovered: Some(died.recovered()), died: Some(died), notice, delay: left }
+        Deaths { recovered: Some(died.recovered()), died: Some(died), notice, delay: left }
     }
 }
 
-/// What is left of a delay that began then. By the clock of whoever noticed, so it is not trusted beyond its length.
+/// The rest of a delay that began at that time. It uses the clock of another machine, so it never
+/// exceeds the delay.
 fn left_of(delay: Duration, began: u64) -> Duration {
     let passed = Duration::from_millis(who::now().saturating_sub(began));
     delay.saturating_sub(passed)

@@ -1,4 +1,4 @@
-//! What the values of keys say, as JSON.
+//! The values of the keys, as JSON.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -17,31 +17,34 @@ pub(crate) struct Who {
     pub(crate) session: String,
     pub(crate) host: String,
     pub(crate) pid: u32,
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) user: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) command: String,
-    /// When it came, in milliseconds since 1970; of a mark: when it came in.
+    /// When it asked, in milliseconds since 1970; in a mark: when it entered.
     pub(crate) since: u64,
     pub(crate) priority: i32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) expected: Option<u64>,
 }
 
-/// What is known of the dead.
+/// The record of deaths.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Died {
-    /// The epoch of the phase that is told.
+    /// The epoch of the phase whose holders learn of them.
     pub(crate) told: i64,
     /// How many have died since the room was made.
     pub(crate) total: u64,
-    /// The last of them: the epoch of its phase, or if that is not known the revision at which it came in.
+    /// Of the last death: the epoch of its phase, or if it is not known the revision at which the
+    /// dead holder entered.
     pub(crate) epoch: i64,
     pub(crate) session: String,
     pub(crate) host: String,
     pub(crate) pid: u32,
-    /// When it was noticed, in milliseconds since 1970.
+    /// When the death was noticed, in milliseconds since 1970.
     pub(crate) noticed: u64,
-    /// The youngest of the marks that have been noticed: the revision at which it was made.
+    /// The newest mark of a dead holder that was noticed: the revision at which it was made.
     pub(crate) seen: i64,
 }
 
@@ -65,17 +68,19 @@ impl Who {
     }
 }
 
-/// The mark of one who comes in now, by the value of its entry.
+/// The mark of a holder that enters now, from the value of its entry.
 pub(crate) fn mark(entry: &[u8]) -> Vec<u8> {
-    write(&Who { since: now(), ..read(entry) })
+    let Who { session, host, pid, .. } = read(entry);
+    // Only what the report of a death needs: every byte of it costs time in etcd.
+    write(&Who { session, host, pid, since: now(), ..Who::default() })
 }
 
-/// As JSON. These have nothing in them that could not be written.
+/// As JSON. These types cannot fail to be written.
 pub(crate) fn write(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }
 
-/// From JSON. What somebody else has scribbled there is as good as nothing.
+/// From JSON. Any other content reads as the default.
 pub(crate) fn read<T: Default + for<'de> Deserialize<'de>>(value: &[u8]) -> T {
     serde_json::from_slice(value).unwrap_or_default()
 }

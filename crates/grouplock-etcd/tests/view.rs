@@ -12,8 +12,8 @@ fn kv(key: Vec<u8>, revision: i64) -> KeyValue {
     KeyValue { key, create_revision: revision, mod_revision: revision, ..KeyValue::default() }
 }
 
-fn entry(group: &str, id: &str, place: i64) -> KeyValue {
-    kv(keys().entry(group, id), place)
+fn entry(group: &str, id: &str, position: i64) -> KeyValue {
+    kv(keys().entry(group, id), position)
 }
 
 fn put(kv: KeyValue) -> Event {
@@ -30,7 +30,8 @@ fn the_first_session_comes_up_to_the_first_of_another() {
     assert_eq!(view.turn(3), None, "nothing is known yet");
     let kvs = [entry("a", "1", 3), entry("a", "2", 5), entry("b", "3", 6), entry("a", "4", 7)];
     assert!(view.reset(7, &kvs));
-    let turns = |view: &View| [3, 5, 6, 7].map(|place| view.turn(place).expect("it is known"));
+    let turns =
+        |view: &View| [3, 5, 6, 7].map(|position| view.turn(position).expect("it is known"));
     assert_eq!(turns(&view), [Turn::Come, Turn::Come, Turn::Wait, Turn::Wait]);
     view.apply(&[gone(keys().entry("a", "1"), 8), put(entry("b", "5", 9))]);
     assert_eq!(turns(&view), [Turn::Gone, Turn::Come, Turn::Wait, Turn::Wait]);
@@ -56,7 +57,7 @@ fn only_the_last_of_its_session_has_heirs() {
     let mut view = View::of(&keys(), 8, &kvs);
     assert!(view.heirs(3).is_empty() && view.heirs(5).is_empty(), "two are inside");
     view.apply(&[gone(keys().entry("a", "1"), 9), put(entry("a", "5", 10))]);
-    let heirs: Vec<i64> = view.heirs(5).into_iter().map(|(place, _)| place).collect();
+    let heirs: Vec<i64> = view.heirs(5).into_iter().map(|(position, _)| position).collect();
     assert_eq!(heirs, [6, 7]);
     assert!(view.heirs(6).is_empty(), "it is not inside");
 }

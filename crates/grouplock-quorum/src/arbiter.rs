@@ -1,22 +1,23 @@
-//! A member as arbiter: one vote, given to one stage at a time, and leased.
+//! A member as arbiter: it has one vote, gives it to one stage at a time, and leases it.
 //!
 //! ```text
-//!  owner: who has the vote, by which grant · queue: who waits for it, best rank first · done[member]: last stage over
+//!  owner: the stage with the vote, and the grant · queue: who waits, best rank first
+//!  done[member]: its last stage that is over
 //!
-//!  REQUEST(rank, e)  over already: drop · the epoch grows · owner's, again: LOCKED once more, and the lease begins anew ·
-//!                    else into the queue, then nobody has the vote → grant · else the owner is told
+//!  REQUEST(rank, e)  stage is over: drop · the epoch grows · from the owner: LOCKED again, the
+//!                    lease starts again · else into the queue; then: no owner → grant · else inform
 //!  RELINQUISH(s, g)  if the owner is (from, s) by grant g: back into the queue, grant
-//!  RELEASE(s, e)     done[from] and the epoch grow; from's entries up to s go; if it had the vote: grant
-//!                    else the owner is told
-//!  owner is told     somebody is better → INQUIRE, once per grant · else, if who waits is not who the owner
-//!                    thinks → CONTESTED
-//!  grant             the best of the queue is the owner; g := g + 1; on disk; LOCKED(s, g, epoch)
-//!  lease ran out     the owner was silent for a vote's lease: epoch := epoch + LEAP + 1; grant
+//!  RELEASE(s, e)     done[from] and the epoch grow; entries of `from` up to s leave the queue; if it
+//!                    had the vote: grant · else inform
+//!  inform the owner  a better rank waits → INQUIRE, once per grant · else, if the owner knows another
+//!                    rival → CONTESTED
+//!  grant             the best of the queue is the owner; g := g + 1; save; LOCKED(s, g, epoch)
+//!  lease has ended   the owner was silent for a vote's lease: epoch := epoch + LEAP + 1; grant
 //! ```
 //!
-//! Why each guard is there: without `g` a RELINQUISH that comes twice takes away a vote that was given anew; without
-//! `done` a REQUEST that comes after its RELEASE gets a vote that nobody will give back; without the leap a stage whose home
-//! died has an epoch that its successor may get too.
+//! Each guard is needed. Without `g`, a RELINQUISH that arrives twice takes back a vote that was
+//! given again. Without `done`, a REQUEST that arrives after its RELEASE gets a vote that nobody
+//! returns. Without the leap, a stage whose home died may have the same epoch as the next stage.
 
 use std::collections::BTreeMap;
 
@@ -29,25 +30,27 @@ use crate::record::{Record, Vote};
 use crate::settings::{Admission, Settings};
 use crate::time::{Heard, Time};
 
-/// How far a stage's epoch may be above what each of its arbiters knew when it voted. An arbiter whose vote comes back
-/// without a RELEASE skips that many, and so is past the epoch of the stage it does not know.
+/// How far the epoch of a stage may exceed the epoch that each of its arbiters knew when it voted.
+/// An arbiter that gets its vote back without a RELEASE skips this many epochs. So it is past the
+/// epoch of the stage, which it does not know.
 pub(crate) const LEAP: u64 = 1 << 20;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Arbiter {
     vote: Vote,
-    /// When the owner was heard of last.
+    /// When the owner was last heard.
     heard: Heard,
-    /// One entry per member at most: the latest stage of each that was heard of, and when.
+    /// At most one entry per member: its latest stage, and when it was heard.
     queue: BTreeMap<Rank, Heard>,
-    /// The owner was asked to give the vote back.
+    /// The owner was asked to return the vote.
     inquired: bool,
-    /// Who waits, as the owner knows it.
+    /// The best rival that the owner knows.
     told: Option<Claim>,
 }
 
 impl Arbiter {
-    /// With what was saved. Who waits for the vote will ask again; the lease of a vote that is out begins anew.
+    /// An arbiter with a saved vote. Waiting groups ask again. The lease of a given vote starts
+    /// again.
     pub(crate) fn recover(vote: Vote, now: Time) -> Self {
         let heard = Heard { at: now, sent: Time::ZERO };
         Arbiter { vote, heard, ..Arbiter::default() }
@@ -66,13 +69,13 @@ impl Arbiter {
         self.vote.owner.is_none() && self.queue.is_empty()
     }
 
-    /// The highest number that it has given or heard of.
+    /// The highest number that it has used or heard.
     pub(crate) fn highest(&self) -> u64 {
         let Vote { grant, epoch, done, .. } = &self.vote;
         done.values().copied().chain([*grant, *epoch]).max().unwrap_or(0)
     }
 
-    /// The last stage of a member that this arbiter has heard of.
+    /// The last stage of a member that this arbiter knows.
     pub(crate) fn last_stage(&self, member: MemberId) -> u64 {
         let owner = self.vote.owner.iter().map(|(rank, _)| rank);
         let ranks = owner.chain(self.queue.keys()).filter(|rank| rank.member == member);
@@ -136,7 +139,7 @@ impl Arbiter {
         if owner.member != from || owner.stage != stage || granted != grant {
             return;
         }
-        // If a later stage of the owner waits already then this one is over.
+        // If a later stage of the owner waits, this stage is over.
         if !self.queue.keys().any(|rank| rank.member == from) {
             self.queue.insert(owner, self.heard);
         }
@@ -165,12 +168,12 @@ impl Arbiter {
 
     // ---- time ----
 
-    /// Somebody waits, so the owner had better be asked again.
+    /// Whether a group waits for a vote that is given. Then the owner must be asked again.
     pub(crate) fn is_waited_for(&self) -> bool {
         self.vote.owner.is_some() && !self.queue.is_empty()
     }
 
-    /// When a lease runs out, of the vote or of somebody in the queue.
+    /// When the next lease ends, of the vote or of a group in the queue.
     pub(crate) fn expires(&self, settings: &Settings) -> Option<Time> {
         let lease = settings.lease?;
         let owner = self.vote.owner.and(settings.vote_lease());
@@ -178,7 +181,8 @@ impl Arbiter {
         self.queue.values().map(|heard| heard.at + lease).chain(owner).min()
     }
 
-    /// Whose lease has run out gets no vote, and keeps none.
+    /// Removes groups from the queue whose lease has ended, and takes the vote back if its lease
+    /// has ended.
     pub(crate) fn expire(&mut self, world: &mut World<'_>) {
         let (Some(lease), Some(vote_lease)) = (world.settings.lease, world.settings.vote_lease())
         else {
@@ -188,7 +192,7 @@ impl Arbiter {
         self.queue.retain(|_, heard| heard.at + lease > world.now);
         if self.vote.owner.is_some() && self.heard.at + vote_lease <= world.now {
             self.vote.epoch += LEAP + 1;
-            // What happened in the stage is not known, if there was one.
+            // It is not known what happened in the stage.
             world.suspect(self.vote.epoch);
             self.grant(world);
         } else if self.queue.len() < before {
@@ -196,7 +200,7 @@ impl Arbiter {
         }
     }
 
-    /// Nothing has happened for long: what was sent to the owner, or its answer, may be lost.
+    /// Repeats the last message to the owner: it, or its answer, may be lost.
     pub(crate) fn retry(&mut self, world: &mut World<'_>) {
         let (Some((owner, grant)), Some((best, _))) =
             (self.vote.owner, self.queue.first_key_value())
@@ -217,18 +221,18 @@ impl Arbiter {
         }
     }
 
-    /// The first of those who wait that is not `member`.
+    /// The first group in the queue that is not of `member`.
     fn rival(&self, member: MemberId) -> Option<Rank> {
         self.queue.keys().find(|rank| rank.member != member).copied()
     }
 
-    /// Who waits has changed.
+    /// Informs the owner that the queue has changed.
     fn tell_owner(&mut self, world: &mut World<'_>) {
         let Some((owner, grant)) = self.vote.owner else { return };
         let best = self.rival(owner.member);
         let (stage, again, rival) = (owner.stage, false, best.map(|rank| rank.claim));
         let news = match world.settings.admission {
-            // Whether anybody waits, not who.
+            // It matters whether a group waits, not which.
             Admission::Together => self.told.is_some() != rival.is_some(),
             Admission::InOrder => self.told != rival,
         };
@@ -246,7 +250,7 @@ impl Arbiter {
         self.told = rival;
     }
 
-    /// What was sent to `peer` last may be lost.
+    /// Repeats the last message to `peer`, which may be lost.
     pub(crate) fn reconnect(&mut self, peer: MemberId, world: &mut World<'_>) {
         let Some((owner, grant)) = self.vote.owner.filter(|(owner, _)| owner.member == peer) else {
             return;

@@ -1,4 +1,4 @@
-//! Votes, as the group that asked for them counts them.
+//! The votes that a group has received.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,18 +9,19 @@ use crate::name::MemberId;
 use crate::settings::Votes;
 use crate::time::Time;
 
-/// Who voted. Each vote has a lease, which the arbiter counts from when it heard our request. We count it from when we
-/// sent that, which was before.
+/// The votes of the arbiters. Each has a lease. The arbiter counts it from the time at which it
+/// heard the request. The group counts it from the time at which it sent the request, which is
+/// earlier.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Ballots(BTreeMap<MemberId, Ballot>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Ballot {
-    /// The number of the grant: as long as the arbiter has not taken its vote back, the same.
+    /// The number of the grant. It stays the same until the arbiter takes its vote back.
     grant: u64,
-    /// The highest epoch the arbiter knows of.
+    /// The highest epoch that the arbiter knows.
     epoch: u64,
-    /// When the last request was sent that it has heard.
+    /// When the last request that the arbiter heard was sent.
     sent: Time,
 }
 
@@ -31,7 +32,7 @@ impl Ballots {
         *ballot = Ballot { grant, epoch, sent };
     }
 
-    /// Whether this is the vote that the arbiter has given already.
+    /// Whether the arbiter gave this grant before.
     pub(crate) fn is_the_same(&self, arbiter: MemberId, grant: u64) -> bool {
         self.0.get(&arbiter).is_some_and(|ballot| ballot.grant == grant)
     }
@@ -48,7 +49,7 @@ impl Ballots {
         self.0.len()
     }
 
-    /// A quorum that has voted, all of it with a word that is no older than `age`.
+    /// A quorum that has voted, if each of its votes is at most `age` old.
     pub(crate) fn quorum<'a>(
         &self,
         age: Option<Duration>,
@@ -62,12 +63,12 @@ impl Ballots {
         }
     }
 
-    /// The highest epoch that any of them knows of.
+    /// The highest epoch that a voter knows.
     pub(crate) fn epoch(&self) -> u64 {
         self.0.values().map(|ballot| ballot.epoch).max().unwrap_or(0)
     }
 
-    /// Those of a quorum that know of no epoch from `least` on.
+    /// The members of a quorum that know no epoch from `least` on.
     pub(crate) fn behind(&self, quorum: &Quorum, least: u64) -> Vec<MemberId> {
         let behind = |arbiter: &&MemberId| self.0.get(arbiter).is_none_or(|b| b.epoch < least);
         quorum.iter().filter(behind).copied().collect()

@@ -1,4 +1,4 @@
-//! The time as members and clients tell it.
+//! The clock of members and clients.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,8 +6,8 @@ use nix::time::{ClockId, clock_gettime};
 
 use crate::time::Time;
 
-/// A clock that is set once, to the time of day, and then runs on by itself: also while the machine sleeps, and
-/// whatever is done to the time of day meanwhile.
+/// A clock that is set once, to the time of day, and then runs by itself. It also runs while the
+/// machine is suspended. Changes of the time of day do not change it.
 ///
 /// ```
 /// use grouplock_quorum::Clock;
@@ -19,20 +19,18 @@ use crate::time::Time;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    /// What to add to the time since the machine was started.
+    /// Added to the time since the machine was started.
     offset: u64,
 }
 
 impl Clock {
-    /// Sets it.
+    /// Starts the clock at the time of day.
     pub fn start() -> Self {
         Clock { offset: time_of_day().saturating_sub(since_boot()) }
     }
 
-    /// Sets it wrong by so many seconds.
-    #[cfg(feature = "test-hooks")]
-    #[must_use]
-    pub fn shifted(self, seconds: i64) -> Self {
+    /// Shifts the clock by some seconds.
+    pub(crate) fn shifted(self, seconds: i64) -> Self {
         Clock { offset: self.offset.saturating_add_signed(seconds.saturating_mul(1_000_000)) }
     }
 
@@ -41,14 +39,14 @@ impl Clock {
         Time::from_micros(self.offset.saturating_add(since_boot()))
     }
 
-    /// How far the time of day has moved away from this since it was set.
+    /// How far the time of day has moved away from this clock.
     pub fn drift(&self) -> Duration {
         Duration::from_micros(self.now().as_micros().abs_diff(time_of_day()))
     }
 }
 
 fn since_boot() -> u64 {
-    // It exists on every Linux; without it there is no time and nothing would ever be late.
+    // Every Linux has this clock. Without it the time would stand still and no lease would end.
     let Ok(time) = clock_gettime(ClockId::CLOCK_BOOTTIME) else { return 0 };
     let (seconds, nanos) = (time.tv_sec().unsigned_abs(), time.tv_nsec().unsigned_abs());
     seconds.saturating_mul(1_000_000).saturating_add(nanos / 1000)

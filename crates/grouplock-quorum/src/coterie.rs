@@ -1,13 +1,13 @@
-//! Whom a member asks: quorums that meet.
+//! Quorums: which members a member asks for their votes.
 //!
-//! Member k asks the members of its quorum. Any two quorums have a member in common, which votes for one at a time:
-//! that is all that mutual exclusion rests on. How large quorums are decides what a stage costs (3(q−1) messages),
-//! and which members everybody depends on.
+//! Member k asks the members of its quorum. Any two quorums have a common member, which votes for
+//! one stage at a time. Mutual exclusion rests on nothing else. The size of quorums decides the
+//! cost of a stage (3(q−1) messages), and how many members must be up.
 //!
 //! | kind | members | quorum | |
 //! |---|---|---|---|
 //! | [projective plane](Coterie::plane) | 3, 7, 13, 21, 31 | about √m | smallest possible |
-//! | [folded](Coterie::folded_plane) | others up to 31 | at most that of the next plane | if what comes out is a coterie |
+//! | [folded](Coterie::folded_plane) | others up to 31 | at most that of the next plane | if the result is a coterie |
 //! | [grid](Coterie::grid) | r·c | r + c − 1 | a row and a column |
 //! | [majority](Coterie::majority) | any | ⌊m/2⌋ + 1 | simplest |
 
@@ -17,11 +17,11 @@ use thiserror::Error;
 
 use crate::name::MemberId;
 
-/// A set of members that one asks.
+/// The members that one member asks.
 pub type Quorum = BTreeSet<MemberId>;
 
-/// Perfect difference sets: every non-zero remainder modulo the first is the difference of exactly one pair.
-/// So the sets D + k modulo m meet pairwise in exactly one element.
+/// Perfect difference sets: every non-zero remainder modulo the first number is the difference of
+/// exactly one pair. So any two sets D + k modulo m have exactly one common element.
 const PLANES: [(u16, &[u16]); 5] = [
     (3, &[0, 1]),
     (7, &[0, 1, 3]),
@@ -30,68 +30,68 @@ const PLANES: [(u16, &[u16]); 5] = [
     (31, &[0, 1, 3, 8, 12, 18]),
 ];
 
-/// A quorum for every member. It cannot be made without being one: see [`Coterie::new`].
+/// A quorum for every member. [`Coterie::new`] checks the quorums.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Coterie {
     quorums: Vec<Quorum>,
 }
 
-/// Why something is no coterie.
+/// Why some quorums are not a coterie.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CoterieError {
-    /// No members.
+    /// There are no members.
     #[error("a coterie needs at least one member, and there is none")]
     NoMembers,
     /// More than [`Coterie::MOST`].
     #[error("{0} members are too many for a coterie: at most {most}", most = Coterie::MOST)]
     TooMany(usize),
-    /// Nobody to ask.
+    /// A quorum is empty.
     #[error("the quorum of {0} is empty: expected at least {0} itself")]
     EmptyQuorum(MemberId),
-    /// A quorum names somebody who is not there.
+    /// A quorum names a member that does not exist.
     #[error("the quorum of {of} names {named}, but the members are 0 to {last}")]
     NoSuchMember {
         /// Whose quorum.
         of: MemberId,
-        /// Whom it names.
+        /// The member that it names.
         named: MemberId,
-        /// The last there is.
+        /// The last member.
         last: u16,
     },
-    /// Everybody votes for themselves too, so that their own vote is asked for like any other.
+    /// A member is not in its own quorum. It must ask for its own vote like any other.
     #[error("the quorum of {0} does not contain {0} itself")]
     WithoutItself(MemberId),
-    /// Both could be inside at once.
+    /// Two quorums without a common member: both could be inside at once.
     #[error("the quorums of {0} and {1} have no member in common")]
     Disjoint(MemberId, MemberId),
-    /// One asks more than it needs.
+    /// A quorum contains another: it is larger than needed.
     #[error(
         "the quorum of {outer} contains all of the quorum of {inner} and more: {inner}'s would do"
     )]
     NotMinimal {
-        /// Whose quorum is contained.
+        /// The member with the smaller quorum.
         inner: MemberId,
-        /// In whose.
+        /// The member with the larger quorum.
         outer: MemberId,
     },
-    /// No plane of that size, or none to fold.
+    /// There is no plane of that size, or none to fold.
     #[error("there is no projective plane with {0} members here: expected 3, 7, 13, 21 or 31")]
     NoPlane(u16),
-    /// No rectangle has that many places.
+    /// There is no rectangle of that size.
     #[error("{0} members make no grid: expected the product of two numbers from 2 on")]
     NoGrid(u16),
 }
 
 impl Coterie {
-    /// The most members that are accepted.
+    /// The largest number of members.
     pub const MOST: usize = 1024;
 
-    /// From the quorums of members 0, 1, 2, …
+    /// A coterie from the quorums of members 0, 1, 2, …
     ///
     /// # Errors
-    /// If a quorum is empty, names somebody who is not there, or does not contain its owner; if two have no
-    /// member in common; if one is a proper part of another.
+    /// If a quorum is empty, names an unknown member, or does not contain its owner; if two quorums
+    /// have no common member; if one is a proper part of another.
     ///
     /// ```
     /// use grouplock_quorum::{Coterie, MemberId};
@@ -134,7 +134,7 @@ impl Coterie {
         Ok(Coterie { quorums })
     }
 
-    /// The lines of a finite projective plane: each two quorums meet in one member.
+    /// The lines of a finite projective plane: any two quorums have one common member.
     ///
     /// # Errors
     /// [`CoterieError::NoPlane`] unless `members` is 3, 7, 13, 21 or 31.
@@ -145,20 +145,20 @@ impl Coterie {
         }
     }
 
-    /// The next larger plane, with the places that are too many taken by members that have one already.
+    /// The next larger plane. Each surplus position is taken by a member that has another one.
     ///
     /// # Errors
-    /// If there is no larger plane, or what comes out is not minimal.
+    /// If there is no larger plane, or the result is not minimal.
     pub fn folded_plane(members: u16) -> Result<Self, CoterieError> {
         let plane = PLANES.iter().find(|(size, _)| *size >= members);
         let (size, set) = plane.ok_or(CoterieError::NoPlane(members))?;
         Self::new(fold(shifted(*size, set), members))
     }
 
-    /// A rectangle as near to a square as there is; a quorum is a row and a column.
+    /// A rectangle, as square as possible. A quorum is a row and a column.
     ///
     /// # Errors
-    /// [`CoterieError::NoGrid`] if `members` is no product.
+    /// [`CoterieError::NoGrid`] if `members` is not a product.
     pub fn grid(members: u16) -> Result<Self, CoterieError> {
         enough_room(members)?;
         let rows = (2..=members.isqrt()).rev().find(|rows| members.is_multiple_of(*rows));
@@ -169,7 +169,7 @@ impl Coterie {
     /// The smallest square that is large enough, folded.
     ///
     /// # Errors
-    /// If what comes out is not minimal.
+    /// If the result is not minimal.
     pub fn folded_grid(members: u16) -> Result<Self, CoterieError> {
         enough_room(members)?;
         let side = (1..=members).find(|side| u32::from(*side).pow(2) >= u32::from(members));
@@ -177,7 +177,7 @@ impl Coterie {
         Self::new(fold(cross(side * side, side), members))
     }
 
-    /// More than half: itself and those after it.
+    /// More than half of the members: itself and those after it.
     ///
     /// # Errors
     /// If there are no members, or too many.
@@ -187,7 +187,7 @@ impl Coterie {
         Self::new(if members == 0 { Vec::new() } else { shifted(members, &set) })
     }
 
-    /// The one with the smallest quorums of all the kinds above.
+    /// The coterie with the smallest quorums, of all kinds above.
     ///
     /// # Errors
     /// If there are no members, or too many.
@@ -212,7 +212,7 @@ impl Coterie {
         self.quorums.len() as u16
     }
 
-    /// Whom `member` asks; `None` if it is not one.
+    /// The quorum of `member`; `None` if there is no such member.
     pub fn quorum(&self, member: MemberId) -> Option<&Quorum> {
         self.quorums.get(member.index())
     }
@@ -221,7 +221,7 @@ impl Coterie {
         &self.quorums
     }
 
-    /// A quorum all of whose members are such: that of `first`, or else that of somebody else.
+    /// A quorum of which every member meets a condition: that of `first` if it does, else another.
     pub(crate) fn quorum_in(
         &self,
         first: MemberId,
@@ -238,7 +238,7 @@ impl Coterie {
     }
 }
 
-/// Before anything is built: a grid of all that fit 16 bits would take minutes.
+/// Checked first: building a grid of all 16-bit members would take minutes.
 fn enough_room(members: u16) -> Result<(), CoterieError> {
     let members = usize::from(members);
     if members > Coterie::MOST { Err(CoterieError::TooMany(members)) } else { Ok(()) }
@@ -253,13 +253,13 @@ fn shifted(size: u16, set: &[u16]) -> Vec<Quorum> {
     (0..size).map(|k| set.iter().map(|x| MemberId((x + k) % size)).collect()).collect()
 }
 
-/// Row and column of each place.
+/// The row and the column of each position.
 fn cross(places: u16, columns: u16) -> Vec<Quorum> {
     let in_cross = |a: u16, b: u16| a / columns == b / columns || a % columns == b % columns;
     (0..places).map(|a| (0..places).filter(|b| in_cross(a, *b)).map(MemberId).collect()).collect()
 }
 
-/// Puts member x modulo `members` in the place of x. What two quorums had in common they still have.
+/// Replaces each position x by the member x modulo `members`. Common members stay common.
 fn fold(quorums: Vec<Quorum>, members: u16) -> Vec<Quorum> {
     let folded = |quorum: Quorum| quorum.into_iter().map(|x| MemberId(x.0 % members)).collect();
     quorums.into_iter().take(members.into()).map(folded).collect()

@@ -1,48 +1,51 @@
-//! Who died inside, and whether those who came after were told.
+//! Deaths inside, and whether the next holders have learnt of them.
 //!
-//! A home notices that a process inside is silent for a lease. RELEASE tells the arbiters of the stage, and LOCKED tells it on. The next
-//! stage has an arbiter in common with this one, so it knows, and its processes are told with ENTER. Once one of them has been
-//! inside the death counts as told, and what is known of it goes on with that mark, so that no third stage tells it again.
+//! A home notices that a process inside has been silent for a lease. RELEASE tells the arbiters of
+//! the stage, and LOCKED passes it on. The next stage has a common arbiter with this one, so it
+//! learns of the death. ENTER reports it to its processes. When one of them has been inside, the
+//! death counts as reported. This also spreads, so that no third stage reports it again.
 //!
-//! Nothing of this is asked for, and what is known only ever grows, so messages may be lost, repeated and reordered. If what is known of a
-//! stage is lost with its home, the arbiters that take their votes back say that somebody may have died. It is better to
-//! tell a death twice than never.
+//! No message asks for this, and the knowledge only grows. So messages may be lost, repeated and
+//! reordered. If the knowledge of a stage is lost with its home, the arbiters that take their votes
+//! back report a possible death. To report a death twice is better than never.
 
 use serde::{Deserialize, Serialize};
 
 use crate::time::Time;
 
-/// Somebody died inside.
+/// A death inside.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Death {
-    /// The epoch of the stage. If that is not known, one that is not smaller, and smaller than that of the next stage.
+    /// The epoch of the stage. If it is not known: a number that is not smaller, and is smaller
+    /// than the epoch of the next stage.
     pub epoch: u64,
-    /// When it was noticed, by the clock of who did.
+    /// When it was noticed, by the clock of the member that noticed it.
     pub noticed: Time,
-    /// Who it was. `None` if the home of the stage is gone too: then it is not even known that somebody was inside.
+    /// The process that died. `None` if the home of the stage is gone too. Then it is not known
+    /// whether a process was inside.
     pub who: Option<Dead>,
 }
 
-/// Who died.
+/// The process that died.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Dead {
     /// Its session.
     pub session: String,
-    /// What the process is called on its machine. 0 if its home has started again since it entered.
+    /// The id of the process on its machine. 0 if its home has restarted since it entered.
     pub pid: u32,
 }
 
-/// The last death that is known.
+/// The last known death.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Died {
-    /// It.
+    /// The death.
     pub death: Death,
-    /// A process of a later stage was told, and was inside.
+    /// A process of a later stage was inside and has learnt of it.
     pub told: bool,
 }
 
 impl Died {
-    /// Whether the other one is news: a later death, or that this one was told.
+    /// Whether this is newer than `known`: a later death, or the report of the same one.
     pub(crate) fn is_news(&self, known: Option<&Died>) -> bool {
         known.is_none_or(|known| {
             let later = self.death.epoch > known.death.epoch;

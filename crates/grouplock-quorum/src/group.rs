@@ -3,25 +3,27 @@
 //! ```text
 //!             first process asks             a quorum has voted              last process left
 //!      Idle ----------------------> Wanting ----------------------> Holding ------------------> Idle
-//!        ^     REQUEST to quorum       |     everyone of the best     |        RELEASE to quorum
-//!        |                             |     session: ENTER           +-- newcomer of the session: ENTER if
+//!        ^     REQUEST to quorum       |     all of the best          |        RELEASE to quorum
+//!        |                             |     session: ENTER           +-- later request: ENTER if
 //!        +-----------------------------+                                  nobody competes or it fits
-//!              all gave up: RELEASE
+//!              all withdrew: RELEASE
 //! ```
 //!
-//! One group per member, though many sessions may be at home there: stages follow each other and each serves one session,
-//! the one with the best claim when the votes are in. So an arbiter keeps one entry per member, not per session.
+//! A member has one group, even if it is the home of many sessions. Stages follow each other, and
+//! each serves one session: the one with the best claim when the votes have arrived. So an arbiter
+//! keeps one entry per member, not per session.
 //!
-//! Votes: LOCKED counts unless that grant was given back before (`yielded`: INQUIRE may overtake LOCKED). An inquiry
-//! is answered only while Wanting; once inside, RELEASE is the answer. Any quorum will do ([`Ballots`]).
+//! Votes: LOCKED counts unless that grant was returned before (`yielded`: INQUIRE may overtake
+//! LOCKED). A group answers an inquiry only while Wanting. Inside, RELEASE is the answer. The votes
+//! of any quorum count ([`Ballots`]).
 //!
-//! Leases: a vote is renewed by asking for it again. Processes are told that they are inside only while a quorum's last words
-//! are fresh, so that they are out, by their own leases, before an arbiter takes its vote back.
+//! Leases: asking again renews a vote. Processes learn that they are inside only while a quorum's
+//! last answers are fresh. So their own leases end before an arbiter takes its vote back.
 //!
-//! Epochs: a stage's epoch is one more than the highest that its arbiters have heard of. The quorum of the stage before had
-//! an arbiter in common with this one. It votes again after the RELEASE that tells that stage's epoch, or it took its vote
-//! back and has leapt past that epoch: which was at most [`LEAP`] above what the arbiter knew. So epochs grow strictly from stage to
-//! stage in the whole cluster.
+//! Epochs: the epoch of a stage is one more than the highest that its arbiters know. The quorum of
+//! the stage before has a common arbiter with this one. That arbiter voted again after the RELEASE
+//! with that stage's epoch. Or it took its vote back and leapt past that epoch, which was at most
+//! [`LEAP`] above what it knew. So epochs grow strictly from stage to stage in the whole cluster.
 
 mod arbiters;
 
@@ -41,10 +43,10 @@ use crate::rivals::Rivals;
 use crate::settings::{Admission, Settings, Votes};
 use crate::time::{Heard, Time};
 
-/// The longest stay that is believed.
+/// A longer stay counts as this long.
 const LONGEST_STAY: Duration = Duration::from_secs(3600);
 
-/// What a member needs to know of the world when something happens.
+/// What a member can see and do while it handles an event.
 pub(crate) struct World<'a> {
     pub(crate) me: MemberId,
     pub(crate) coterie: &'a Coterie,
@@ -52,13 +54,13 @@ pub(crate) struct World<'a> {
     /// Members that cannot be reached.
     pub(crate) away: &'a BTreeSet<MemberId>,
     pub(crate) now: Time,
-    /// The last death that is known.
+    /// The last known death.
     pub(crate) died: &'a mut Option<Died>,
     pub(crate) out: &'a mut Outbox,
 }
 
 impl<'a> World<'a> {
-    /// Our own.
+    /// The quorum of this member.
     pub(crate) fn quorum(&self) -> Option<&'a Quorum> {
         self.coterie.quorum(self.me)
     }
@@ -67,7 +69,7 @@ impl<'a> World<'a> {
         members.into_iter().for_each(|member| self.out.send(*member, message.clone()));
     }
 
-    /// Takes in what is known elsewhere, or noticed here, of deaths.
+    /// Takes over news about deaths.
     pub(crate) fn learn(&mut self, died: Option<Died>) {
         if let Some(died) = died.filter(|died| died.is_news(self.died.as_ref())) {
             self.out.save(Record::Died(died.clone()));
@@ -75,13 +77,13 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Somebody may have died in a stage, and nothing else is known of it.
+    /// Notes that a process may have died in a stage. Nothing else is known of it.
     pub(crate) fn suspect(&mut self, epoch: u64) {
         let death = Death { epoch, noticed: self.now, who: None };
         self.learn(Some(Died { death, told: false }));
     }
 
-    /// Whom to ask: our own quorum, or another one if somebody of ours cannot be reached and all of that one can.
+    /// The quorum to ask: our own, or another one that can be reached if our own cannot.
     fn reachable_quorum(&self) -> Option<&'a Quorum> {
         match self.settings.votes {
             Votes::OwnQuorum => self.quorum(),
@@ -95,12 +97,12 @@ impl<'a> World<'a> {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Group {
-    /// The number of the last stage that was started.
+    /// The number of the last stage.
     stage: u64,
     /// The highest epoch held.
     epoch: u64,
     state: State,
-    /// Whom it has asked for their votes in that stage.
+    /// The members that were asked for their votes in this stage.
     asked: BTreeSet<MemberId>,
     waiting: BTreeMap<ProcessId, Waiting>,
 }
@@ -117,33 +119,33 @@ enum State {
 struct Wanting {
     claim: Claim,
     votes: Ballots,
-    /// The last grant that was given back to each.
+    /// The last grant that was returned to each arbiter.
     yielded: BTreeMap<MemberId, u64>,
     rivals: Rivals,
 }
 
-/// A stage under way.
+/// A stage in which processes are inside.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Holding {
     pub(crate) session: String,
     pub(crate) epoch: u64,
     claim: Claim,
     votes: Ballots,
-    /// When it began, or was found again after a restart.
+    /// When it began, or when the member restarted.
     since: Time,
     /// The other members' groups that want the room.
     pub(crate) rivals: Rivals,
-    pub(crate) inside: BTreeMap<ProcessId, Inside>,
-    /// The death before this stage that its processes are told of.
+    pub(crate) inside: BTreeMap<ProcessId, Holder>,
+    /// The death before this stage that its processes learn of.
     recovered: Option<Death>,
 }
 
-/// A process in a stage.
+/// A process inside a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Inside {
+pub(crate) struct Holder {
     pub(crate) attempt: u64,
     heard: Heard,
-    /// Until when it means to stay.
+    /// When it intends to leave.
     until: Time,
     pid: u32,
 }
@@ -161,7 +163,7 @@ pub(crate) struct Waiting {
     pid: u32,
 }
 
-/// What a process asks for.
+/// The content of a request.
 pub(crate) struct Ask {
     pub(crate) attempt: u64,
     pub(crate) session: String,
@@ -173,12 +175,13 @@ pub(crate) struct Ask {
 }
 
 impl Group {
-    /// With what was saved. A stage that had not begun is given up; one that had goes on if its arbiters say so.
+    /// A group with saved data. A stage that had not begun is withdrawn. A stage that had begun
+    /// goes on if its arbiters agree.
     pub(crate) fn recover(durable: &Durable, world: &mut World<'_>) -> Self {
         let heard = Heard { at: world.now, sent: Time::ZERO };
-        // If it had asked others too, they will ask what has become of it.
+        // If it had asked other members too, they will ask about the stage.
         let asked = world.quorum().cloned().unwrap_or_default();
-        let inside = |attempt| Inside { attempt, heard, until: world.now, pid: 0 };
+        let inside = |attempt| Holder { attempt, heard, until: world.now, pid: 0 };
         let holding = durable.open.as_ref().map(|open| Holding {
             session: open.session.clone(),
             epoch: open.epoch,
@@ -252,7 +255,7 @@ impl Group {
             if inside.attempt > ask.attempt {
                 return;
             }
-            // It would not ask anew if it had not left.
+            // It would not ask again if it had not left.
             let before = inside.attempt;
             self.leave(process, before, false, world);
         }
@@ -289,7 +292,7 @@ impl Group {
         }
     }
 
-    /// A process is out, has given up or is dead. `entered`: it knows that it was inside.
+    /// A process has left, withdrawn or died. `entered`: it knows that it was inside.
     pub(crate) fn leave(
         &mut self,
         process: ProcessId,
@@ -299,7 +302,7 @@ impl Group {
     ) {
         if self.waiting.get(&process).is_some_and(|waiting| waiting.attempt == attempt) {
             self.waiting.remove(&process);
-            // If it had the best claim, the arbiters rank the stage too high: it begins again.
+            // If it had the best claim, the rank of the stage is too good: the stage starts again.
             let best = self.best_claim();
             if let State::Wanting(wanting) = &self.state
                 && best.is_none_or(|best| best > wanting.claim)
@@ -346,7 +349,7 @@ impl Group {
         }
     }
 
-    /// Those who have not been heard of for the length of a lease are taken for dead.
+    /// Removes the processes that were silent for a lease: they count as dead.
     pub(crate) fn expire(&mut self, lease: Duration, world: &mut World<'_>) {
         let silent = |heard: Heard| heard.at + lease <= world.now;
         let waiting = self.waiting.iter().map(|(process, w)| (*process, w.attempt, w.heard));
@@ -357,7 +360,7 @@ impl Group {
             self.note_death(process, world);
             self.leave(process, attempt, false, world);
         }
-        // Its arbiters have been silent for so long that others may be inside. Its processes know.
+        // The arbiters were silent for so long that others may be inside. Our processes know it.
         if let State::Holding(holding) = &self.state
             && let Some(lapse) = world.settings.lapse()
             && holding.since + lapse < world.now
@@ -371,7 +374,7 @@ impl Group {
         }
     }
 
-    /// A process is inside, and will not leave by itself.
+    /// Notes the death of a process that is inside.
     fn note_death(&self, process: ProcessId, world: &mut World<'_>) {
         let Some(holding) = self.holding() else { return };
         let Some(inside) = holding.inside.get(&process) else { return };
@@ -380,7 +383,7 @@ impl Group {
         world.learn(Some(Died { death, told: false }));
     }
 
-    /// Whether a newcomer can join the stage under way.
+    /// Whether a new request can join the stage.
     fn fits(&self, newcomer: &Waiting, world: &World<'_>) -> bool {
         let State::Holding(holding) = &self.state else { return false };
         if holding.session != newcomer.session || !holding.is_sure(world) {
@@ -394,13 +397,13 @@ impl Group {
         newcomer.stay.is_some_and(|stay| reaches + stay <= holding.ends())
     }
 
-    /// The best claim of those who want the room for another session.
+    /// The best claim of the requests for other sessions.
     fn best_other(&self, session: &str, rivals: &Rivals) -> Option<Claim> {
         let here = self.waiting.values().filter(|waiting| waiting.session != session);
         here.map(|waiting| waiting.claim).chain(rivals.best()).min()
     }
 
-    /// Fewer compete than before: who waits for the session inside may join now.
+    /// Admits waiting requests of the session inside, if fewer groups compete than before.
     fn admit_waiting(&mut self, world: &mut World<'_>) {
         let State::Holding(holding) = &self.state else { return };
         let session = &holding.session;
@@ -445,7 +448,7 @@ impl Group {
         self.request(world);
     }
 
-    /// Asks all again who were asked.
+    /// Asks all members again that were asked.
     fn request(&self, world: &mut World<'_>) {
         self.asked.iter().for_each(|arbiter| self.request_from(*arbiter, self.epoch, world));
     }
@@ -460,7 +463,7 @@ impl Group {
         world.out.send(arbiter, PeerMessage::Request { rank, sent, epoch });
     }
 
-    /// Who can be reached has changed: asks another quorum if one that was asked is not whole any more.
+    /// Asks another quorum if the quorum that was asked can no longer be reached.
     pub(crate) fn widen(&mut self, world: &mut World<'_>) {
         if matches!(self.state, State::Idle) || world.settings.votes == Votes::OwnQuorum {
             return;
@@ -476,7 +479,7 @@ impl Group {
         }
     }
 
-    /// That a stage and all before are over.
+    /// The message that a stage and all before it are over.
     fn release(&self, stage: u64, world: &World<'_>) -> PeerMessage {
         PeerMessage::Release { stage, epoch: self.epoch, died: world.died.clone() }
     }
@@ -485,17 +488,18 @@ impl Group {
         let over = self.release(self.stage, world);
         let asked = std::mem::take(&mut self.asked);
         self.state = State::Idle;
-        // The next request goes first, so that who gets the vote now learns of it with the vote.
+        // The next request goes first, so that the next owner of the vote learns of it with the
+        // vote.
         self.start(world);
         world.tell(&asked, &over);
     }
 
-    /// If a quorum has voted the room is ours.
+    /// Opens the stage if a quorum has voted.
     fn open(&mut self, world: &mut World<'_>) {
         let State::Wanting(wanting) = &self.state else { return };
         let Some(quorum) = wanting.votes.quorum(world.settings.fresh(), world) else { return };
         let epoch = wanting.votes.epoch().max(self.epoch) + 1;
-        // If our home dies the arbiters leap, and have to be past this epoch then.
+        // If our member dies, the arbiters leap. They must then be past this epoch.
         let behind = wanting.votes.behind(quorum, epoch.saturating_sub(LEAP));
         if !behind.is_empty() {
             return behind.iter().for_each(|it| self.request_from(*it, epoch - 1, world));
@@ -505,7 +509,7 @@ impl Group {
         self.epoch = epoch;
         let (claim, votes, rivals) = (wanting.claim, wanting.votes.clone(), wanting.rivals.clone());
         let others = self.best_other(&session, &rivals);
-        // Whoever has the best claim here enters in any case: the votes are for it.
+        // The process with the best claim enters in any case: the votes are for it.
         let best = best.map(|waiting| waiting.claim);
         let in_time = |claim: Claim| {
             world.settings.admission == Admission::Together
@@ -547,7 +551,8 @@ impl Group {
 }
 
 impl Holding {
-    /// Whether its processes may be told that they are inside: their leases will be over before those of its votes.
+    /// Whether its processes may learn that they are inside. Their leases must end before the
+    /// leases of the votes.
     fn is_sure(&self, world: &World<'_>) -> bool {
         world.settings.lease.is_none() || self.votes.quorum(world.settings.fresh(), world).is_some()
     }
@@ -560,21 +565,22 @@ impl Holding {
         world.out.tell(process, enter);
     }
 
-    /// A process knows that it is inside, and who died before.
+    /// A process knows that it is inside, and knows the death before.
     fn heeded(&self, world: &mut World<'_>) {
         let told = |death: &Death| Died { death: death.clone(), told: true };
         world.learn(self.recovered.as_ref().map(told));
     }
 
-    /// Until when those inside mean to stay: who leaves before delays nobody.
+    /// When the last process inside intends to leave. A process that leaves before that delays
+    /// nobody.
     fn ends(&self) -> Time {
         self.inside.values().map(|inside| inside.until).max().unwrap_or(Time::ZERO)
     }
 }
 
 impl Waiting {
-    fn inside(&self, now: Time) -> Inside {
+    fn inside(&self, now: Time) -> Holder {
         let until = now + self.stay.unwrap_or_default();
-        Inside { attempt: self.attempt, heard: self.heard, until, pid: self.pid }
+        Holder { attempt: self.attempt, heard: self.heard, until, pid: self.pid }
     }
 }

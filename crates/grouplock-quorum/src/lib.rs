@@ -1,28 +1,30 @@
-//! Group mutual exclusion between machines, by quorums and with priorities.
+//! Group mutual exclusion between machines, by quorums and with priorities: the backend of rooms at
+//! `gbp://`.
 //!
-//! The algorithm is GBP, by Cenci and Ardenghi, corrected: `docs/algorithms/gbp.md` tells what was wrong and what it
-//! promises now. This crate is its core: it has no sockets, clocks, threads or randomness. What arrives is
-//! handed to it, and what it wants done is pulled from it.
+//! The algorithm is GBP, by Cenci and Ardenghi, corrected. `docs/algorithms/gbp.md` describes the
+//! faults of the paper and the promises of this version. The core of this crate has no sockets,
+//! clocks, threads or randomness. The caller hands it what arrives, and takes from it what to do.
 //!
-//! * [`Coterie`]: whom each member asks for its vote.
-//! * [`Member`]: one member's part in one room, arbiter and group. What it must not forget it tells as [`Record`]s.
-//! * [`Process`]: who wants to enter.
-//! * [`simulation`]: a cluster and its network in one thread, from a seed.
+//! * [`Coterie`]: which members each member asks for their votes.
+//! * [`Member`]: one member's part in one room, as arbiter and as group. Its [`Record`]s must be
+//!   saved.
+//! * [`Process`]: a process that enters and leaves.
 //!
-//! With the feature `network`, which is on by default, there is the real thing too: `wire` has what is said over sockets,
-//! `node` a member as a process. `docs/gbp-cluster.md` tells how to run a cluster.
+//! The feature `network`, which is on by default, adds the real cluster: `wire` has the messages on
+//! sockets, `node` is a member as a program. `docs/gbp-cluster.md` describes how to run a cluster.
 //!
 //! # Rooms, sessions and the paper's groups
 //!
-//! The paper has m groups, each at a node, and lets a process pick one. Here a room has m members, and each
-//! is one of those groups. A session belongs to one member, its [`home`], found from its name, and everyone who wants
-//! the session asks there, from whatever machine. So processes of one session always share: they are in
-//! one queue and enter in one stage, with one epoch. Sessions that have the same home take turns in the
-//! stages of that member. Rooms have nothing to do with each other: a transport keeps a [`Member`] for each.
+//! The paper has m groups, one at each node, and a process picks one. Here a room has m members,
+//! and each member is one of those groups. A session belongs to one member, its [`home`], which
+//! follows from its name. Every process that wants the session asks there, from any machine. So
+//! processes of one session share: they are in one queue and enter in one stage, with one epoch.
+//! Sessions with the same home use the stages of that member one after the other. Rooms are
+//! independent: a transport keeps a [`Member`] for each.
 //!
 //! ```
 //! use std::sync::Arc;
-//! use grouplock_quorum::{Coterie, Member, MemberId, Output, Process, ProcessId, Settings, Standing, Time};
+//! use grouplock_quorum::{Coterie, Member, MemberId, Output, Process, ProcessId, Settings, ProcessState, Time};
 //!
 //! let (settings, now) = (Settings::default(), Time::ZERO);
 //! let coterie = Arc::new(Coterie::plane(3)?);
@@ -52,7 +54,7 @@
 //!     }
 //!     if quiet { break }
 //! }
-//! assert_eq!(process.standing(), Standing::Inside { epoch: 1, valid_until: None });
+//! assert_eq!(process.state(), ProcessState::Inside { epoch: 1, valid_until: None });
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -76,7 +78,6 @@ mod rank;
 mod record;
 mod rivals;
 mod settings;
-pub mod simulation;
 mod time;
 #[cfg(feature = "network")]
 pub mod wire;
@@ -91,7 +92,7 @@ pub use member::{Member, Refused, StageInside};
 pub use message::{GroupMessage, PeerMessage, ProcessMessage};
 pub use name::{MemberId, ProcessId, home, homes};
 pub use output::Output;
-pub use process::{Busy, Process, Standing};
+pub use process::{Busy, Process, ProcessState};
 pub use rank::{Claim, Precedence, Rank};
 pub use record::{Durable, OpenStage, Record, Vote};
 pub use settings::{Admission, Settings, Votes};

@@ -18,11 +18,13 @@ use crate::record::Durable;
 use crate::settings::{Settings, Votes};
 use crate::time::Time;
 
-/// One member's part in one room: an arbiter with a vote, and a group for the sessions that are at home here.
+/// One member's part in one room: an arbiter with a vote, and a group for the sessions whose home
+/// it is.
 ///
-/// It does nothing by itself. Tell it what arrives ([`handle`](Member::handle),
-/// [`handle_process`](Member::handle_process)) and what time it is ([`handle_timeout`](Member::handle_timeout)), then do what
-/// it wants done ([`poll_transmit`](Member::poll_transmit)).
+/// It does nothing by itself. Hand it what arrives ([`handle`](Member::handle),
+/// [`handle_process`](Member::handle_process)) and the time
+/// ([`handle_timeout`](Member::handle_timeout)). Then do what it asks for
+/// ([`poll_transmit`](Member::poll_transmit)).
 ///
 /// ```
 /// use std::sync::Arc;
@@ -51,19 +53,19 @@ pub struct Member {
     arbiter: Arbiter,
     group: Group,
     out: Outbox,
-    /// The last death that is known.
+    /// The last known death.
     died: Option<Died>,
     /// Members that cannot be reached.
     away: BTreeSet<MemberId>,
-    /// When to ask again, if an answer is missing.
+    /// When to ask again for a missing answer.
     retry_at: Option<Time>,
-    /// When to look for the dead.
+    /// When to look for dead processes.
     sweep_at: Option<Time>,
     /// When to renew the leases of our votes.
     keep_at: Option<Time>,
 }
 
-/// What is the same for all members and never changes is left out: explorers hash members by the million.
+/// Without what is equal for all members and never changes: explorers hash millions of members.
 impl Hash for Member {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.me.hash(state);
@@ -78,82 +80,84 @@ impl Hash for Member {
     }
 }
 
-/// A message that cannot be right. Nothing has come of it.
+/// A message that cannot be correct. It has changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// Not in the coterie.
-    #[error("{member} is none of the {members} members, 0 to {last}", last = members - 1)]
+    /// The member is not in the coterie.
+    #[error("{member} is not one of the {members} members, 0 to {last}", last = members - 1)]
     UnknownMember {
-        /// Who.
+        /// The member.
         member: MemberId,
         /// How many there are.
         members: u16,
     },
-    /// For an arbiter that the sender need not ask.
-    #[error("{from} asks {me} for its vote, which is not in its quorum: the coteries differ")]
+    /// The sender asks an arbiter that is not in its quorum.
+    #[error("{from} asks {me} for its vote, but {me} is not in its quorum: the coteries differ")]
     NotInItsQuorum {
         /// The sender.
         from: MemberId,
-        /// Who got it.
+        /// The receiver.
         me: MemberId,
     },
-    /// From an arbiter that was not asked.
-    #[error("{from} talks to {me} of its vote, but is not in its quorum: the coteries differ")]
+    /// An arbiter answers that was not asked.
+    #[error(
+        "{from} answers {me} about its vote, but {from} is not in the quorum of {me}: the coteries differ"
+    )]
     NotInMyQuorum {
         /// The sender.
         from: MemberId,
-        /// Who got it.
+        /// The receiver.
         me: MemberId,
     },
-    /// A request in another's name.
+    /// A request in the name of another member.
     #[error("{from} sent a request in the name of {named}")]
     InAnothersName {
         /// The sender.
         from: MemberId,
-        /// Whose name it bears.
+        /// The member that it names.
         named: MemberId,
     },
-    /// About a stage that has not been.
+    /// The message is about a stage that did not exist.
     #[error(
-        "{from} talks of stage {stage}, but the last of {me} is {last}: its disk or ours is an old one"
+        "{from} names stage {stage}, but the last stage of {me} is {last}: one of the two has an old disk"
     )]
     NeverAsked {
         /// The sender.
         from: MemberId,
-        /// Who got it.
+        /// The receiver.
         me: MemberId,
-        /// Of which stage it talks.
+        /// The stage of the message.
         stage: u64,
-        /// The last there was.
+        /// The last stage.
         last: u64,
     },
-    /// A session that is at home elsewhere.
-    #[error("session `{session}` is at home at {home}, not at {me}")]
+    /// The home of the session is another member.
+    #[error("the home of session `{session}` is {home}, not {me}")]
     NotItsHome {
-        /// What was asked for.
+        /// The session.
         session: String,
-        /// Where it belongs.
+        /// Its home.
         home: MemberId,
-        /// Who was asked.
+        /// The receiver.
         me: MemberId,
     },
 }
 
-/// The stage that a member has the room for.
+/// The stage in which processes are inside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageInside<'a> {
     /// Its session.
     pub session: &'a str,
     /// Its epoch.
     pub epoch: u64,
-    /// How many are inside.
+    /// How many processes are inside.
     pub inside: usize,
-    /// Another member's group wants the room.
+    /// A group of another member wants the room.
     pub contested: bool,
 }
 
-/// Above all numbers that others may have, if those that are remembered go up to `last`.
+/// A number above all that others may have, if the known numbers go up to `last`.
 pub(crate) fn above(last: u64) -> u64 {
     if last == 0 { 0 } else { last + LEAP + 1 }
 }
@@ -167,8 +171,8 @@ impl Member {
         Self::above(0, me, coterie, settings, Time::ZERO)
     }
 
-    /// A member that knows nothing of the room, while everything that others may remember of it there has numbers below `floor`:
-    /// it has no memory any more and has asked [how far](Member::floor) they have come.
+    /// A member that has lost its memory. All numbers that others may remember of it in this room
+    /// are below `floor`: it has asked [all of them](Member::floor).
     ///
     /// # Errors
     /// [`Refused::UnknownMember`] if `me` is not in the coterie.
@@ -185,7 +189,7 @@ impl Member {
         Ok(member)
     }
 
-    /// A member that starts again with what it [saved](Output::Save).
+    /// A member that restarts with the data that it [saved](Output::Save).
     ///
     /// # Errors
     /// [`Refused::UnknownMember`] if `me` is not in the coterie.
@@ -219,10 +223,10 @@ impl Member {
         Ok(member)
     }
 
-    /// A message from another member.
+    /// Handles a message from another member.
     ///
     /// # Errors
-    /// If it cannot be right. Then nothing has changed.
+    /// If the message cannot be correct. Then nothing has changed.
     pub fn handle(
         &mut self,
         now: Time,
@@ -235,11 +239,11 @@ impl Member {
         Ok(())
     }
 
-    /// A message from a process.
+    /// Handles a message from a process.
     ///
     /// # Errors
-    /// [`Refused::NotItsHome`] if the session belongs elsewhere and nobody may stand in for its home
-    /// ([`Votes::OwnQuorum`]). Then nothing has changed.
+    /// [`Refused::NotItsHome`] if another member is the home of the session and none may stand in
+    /// for it ([`Votes::OwnQuorum`]). Then nothing has changed.
     pub fn handle_process(
         &mut self,
         now: Time,
@@ -269,7 +273,8 @@ impl Member {
         Ok(())
     }
 
-    /// It is later. Call it when [`poll_timeout`](Member::poll_timeout) says; at other times it does no harm.
+    /// Handles the passing of time. Call it at [`poll_timeout`](Member::poll_timeout); at other
+    /// times it does no harm.
     pub fn handle_timeout(&mut self, now: Time) {
         if self.sweep_at.is_some_and(|at| at <= now)
             && let Some(lease) = self.settings.lease
@@ -296,7 +301,7 @@ impl Member {
         self.settle(now);
     }
 
-    /// `peer` cannot be reached: asks others for their votes instead, if it may.
+    /// `peer` cannot be reached: asks other members for their votes, if the settings allow it.
     pub fn handle_disconnect(&mut self, now: Time, peer: MemberId) {
         if self.away.insert(peer) {
             let (group, mut world) = self.group(now);
@@ -305,7 +310,7 @@ impl Member {
         }
     }
 
-    /// Messages to `peer` may have been lost, and now it can be reached again: says at once what it may have missed, instead
+    /// `peer` can be reached again, and messages to it may be lost: repeats them at once, instead
     /// of after `retry`.
     pub fn handle_reconnect(&mut self, now: Time, peer: MemberId) {
         if peer == self.me || peer.0 >= self.coterie.members() {
@@ -319,23 +324,23 @@ impl Member {
         self.settle(now);
     }
 
-    /// What to do next, in order; `None` when all is done.
+    /// The next thing to do, in order; `None` if there is none.
     pub fn poll_transmit(&mut self) -> Option<Output> {
         self.out.pop()
     }
 
-    /// When to call [`handle_timeout`](Member::handle_timeout) if nothing happens before.
+    /// When to call [`handle_timeout`](Member::handle_timeout) if nothing else happens.
     pub fn poll_timeout(&self) -> Option<Time> {
         let expires = self.arbiter.expires(&self.settings);
         [self.retry_at, self.sweep_at, self.keep_at, expires].into_iter().flatten().min()
     }
 
-    /// Who this is.
+    /// Which member this is.
     pub fn id(&self) -> MemberId {
         self.me
     }
 
-    /// The stage that is under way here, if the room is ours.
+    /// The stage in which processes of this member are inside.
     pub fn stage_inside(&self) -> Option<StageInside<'_>> {
         self.group.holding().map(|holding| StageInside {
             session: &holding.session,
@@ -345,71 +350,73 @@ impl Member {
         })
     }
 
-    /// Those inside the stage that is under way here, with the number of their request.
+    /// The processes inside, with the numbers of their requests.
     pub fn inside(&self) -> impl Iterator<Item = (ProcessId, u64)> {
         let inside = self.group.holding().map(|holding| &holding.inside).into_iter().flatten();
         inside.map(|(process, inside)| (*process, inside.attempt))
     }
 
-    /// Those who wait here, and for what, the best claim first.
-    pub fn waiting(&self) -> Vec<(ProcessId, &str)> {
-        let mut waiting: Vec<_> = self.group.waiting().iter().collect();
-        waiting.sort_by_key(|(process, waiting)| (waiting.claim, **process));
-        waiting.into_iter().map(|(process, waiting)| (*process, waiting.session.as_str())).collect()
+    /// The processes that wait here with their sessions and claims, the best claim first.
+    pub fn waiting(&self) -> Vec<(ProcessId, &str, Claim)> {
+        let waiting = self.group.waiting().iter();
+        let mut waiting: Vec<_> =
+            waiting.map(|(process, it)| (*process, it.session.as_str(), it.claim)).collect();
+        waiting.sort_by_key(|(process, _, claim)| (*claim, *process));
+        waiting
     }
 
-    /// The number of the request with which a process waits here, and how it stands.
+    /// The number and the claim of a waiting request.
     pub fn waits(&self, process: ProcessId) -> Option<(u64, Claim)> {
         self.group.waiting().get(&process).map(|waiting| (waiting.attempt, waiting.claim))
     }
 
-    /// Whether a process is inside the stage that is under way here.
+    /// Whether a process is inside here.
     pub fn is_inside(&self, process: ProcessId) -> bool {
         self.group.holding().is_some_and(|holding| holding.inside.contains_key(&process))
     }
 
-    /// The highest epoch that was held here or that this arbiter has heard to be over.
+    /// The highest epoch that was held here or that this arbiter knows to be over.
     pub fn epoch(&self) -> u64 {
         self.group.epoch().max(self.arbiter.vote().epoch)
     }
 
-    /// Above every number that this member remembers of `peer` and of the room: what `peer` needs to know to begin again
-    /// [above](Member::above) it, if it has lost its memory and all whose quorums it was in have been asked.
+    /// A number above all that this member remembers of `peer` and of the room. A `peer` that has
+    /// lost its memory continues [above](Member::above) it, after it has asked every quorum.
     pub fn floor(&self, peer: MemberId) -> u64 {
         let stage = self.arbiter.last_stage(peer);
         let last = self.epoch().max(stage).max(self.group.yielded(peer));
         above(last)
     }
 
-    /// Whether nothing of the room is remembered here that counts: nobody is inside or waits, nobody has the vote or wants it, and
-    /// no death has to be told. Then it can be forgotten but for one [number](Member::highest).
+    /// Whether nothing of the room must be remembered: nobody is inside or waits, nobody has or
+    /// wants the vote, and every death is reported. Then one [number](Member::highest) is enough.
     pub fn is_idle(&self) -> bool {
         let told = self.died.as_ref().is_none_or(|died| died.told);
         told && self.group.is_idle() && self.arbiter.is_idle()
     }
 
-    /// The highest of all numbers that this member has used or heard of in the room. One that has forgotten the room goes on
-    /// [above](Member::above) it.
+    /// The highest number that this member has used or heard in the room. After it has forgotten
+    /// the room it continues [above](Member::above) it.
     pub fn highest(&self) -> u64 {
         self.group.stage().max(self.epoch()).max(self.arbiter.highest())
     }
 
-    /// The number of the last stage that was started here.
+    /// The number of the last stage that began here.
     pub fn stage(&self) -> u64 {
         self.group.stage()
     }
 
-    /// How many votes are in, while the group competes.
+    /// How many votes have arrived, while the group competes.
     pub fn votes(&self) -> Option<usize> {
         self.group.votes()
     }
 
-    /// Who has this member's vote.
+    /// The stage that has this member's vote.
     pub fn voted_for(&self) -> Option<&Rank> {
         self.arbiter.vote().owner.as_ref().map(|(rank, _)| rank)
     }
 
-    /// Who waits for this member's vote, the first first.
+    /// The stages that wait for this member's vote, the first first.
     pub fn electors(&self) -> impl Iterator<Item = &Rank> {
         self.arbiter.queue()
     }
@@ -466,7 +473,7 @@ impl Member {
         }
     }
 
-    /// Delivers what the member sent to itself, and sets the clock for what it waits for.
+    /// Delivers what the member sent to itself, and sets its timers.
     fn settle(&mut self, now: Time) {
         while let Some(message) = self.out.pop_loopback() {
             self.dispatch(now, self.me, message);

@@ -1,6 +1,6 @@
-//! What is said between members, and between processes and the group of their session.
+//! The messages between members, and between a process and the home of its session.
 //!
-//! A transport carries these as they are. It may lose, repeat, delay and reorder them.
+//! A transport carries them unchanged. It may lose, repeat, delay and reorder them.
 
 use std::time::Duration;
 
@@ -10,84 +10,86 @@ use crate::death::{Death, Died};
 use crate::rank::{Claim, Rank};
 use crate::time::Time;
 
-/// Between members: from a group to an arbiter of its quorum, or back.
+/// Between members: from a group to an arbiter, or back.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum PeerMessage {
-    /// The paper's Req-Group, group to arbiter: may I have your vote? Sent again with a better rank when someone
-    /// more urgent joins, and while the vote is needed: that renews its lease.
+    /// The paper's Req-Group, from group to arbiter: asks for the vote. It is repeated with a
+    /// better rank when a more urgent process joins, and while the vote is needed, which renews its
+    /// lease.
     Request {
-        /// How the stage stands.
+        /// The rank of the stage.
         rank: Rank,
         /// When it was sent, by the group's clock.
         sent: Time,
-        /// The highest epoch that the arbiter has to know of before it votes.
+        /// An epoch that the arbiter must know before it votes.
         epoch: u64,
     },
-    /// Rec-Group, arbiter to group: you have my vote.
+    /// Rec-Group, from arbiter to group: you have my vote.
     Locked {
-        /// The stage it is for.
+        /// The stage that has the vote.
         stage: u64,
-        /// The arbiter's count of its grants.
+        /// The number of the grant.
         grant: u64,
-        /// The highest epoch the arbiter has heard of.
+        /// The highest epoch that the arbiter knows.
         epoch: u64,
-        /// The `sent` of the last request heard: the vote's lease began then, or later.
+        /// The `sent` of the last request that the arbiter heard. The lease of the vote began at
+        /// that time or later.
         heard: Time,
-        /// The best claim of those others who wait for the vote.
+        /// The best claim of other groups that wait for the vote.
         rival: Option<Claim>,
-        /// The last death that the arbiter knows of.
+        /// The last death that the arbiter knows.
         died: Option<Died>,
     },
-    /// Rel-Group, arbiter to group: somebody ranks before you; give my vote back unless you are inside.
+    /// Rel-Group, from arbiter to group: a better rank waits. Return my vote unless you are inside.
     Inquire {
         /// The stage that has the vote.
         stage: u64,
         /// The grant in question.
         grant: u64,
-        /// The claim of the one who ranks before.
+        /// The claim of the better rank.
         rival: Claim,
-        /// Sent before without an answer.
+        /// It was sent before, without an answer.
         again: bool,
     },
-    /// Not in the paper, arbiter to group: who waits for the vote is another than you were told, or nobody any
-    /// more. Without it a group would take itself for alone and let newcomers in for ever, or keep them
-    /// out for the sake of somebody who gave up.
+    /// Not in the paper, from arbiter to group: another group waits for the vote than before, or
+    /// none. Without it, a group could admit new processes forever because it knows of no rival, or
+    /// keep them out because of a rival that withdrew.
     Contested {
         /// The stage that has the vote.
         stage: u64,
         /// The grant in question.
         grant: u64,
-        /// The best claim of those others who wait for the vote.
+        /// The best claim of other groups that wait for the vote.
         rival: Option<Claim>,
-        /// Sent before; a group that is past the stage says so.
+        /// It was sent before. A group that is past the stage answers with RELEASE.
         again: bool,
     },
-    /// Rep-Rel-Group, group to arbiter: here is your vote back; I still want it.
+    /// Rep-Rel-Group, from group to arbiter: here is your vote. I still want it.
     Relinquish {
         /// The stage.
         stage: u64,
-        /// The grant that is given back.
+        /// The grant that is returned.
         grant: u64,
     },
-    /// Lib-Group, group to arbiter: this stage and all before are over.
+    /// Lib-Group, from group to arbiter: this stage and all before it are over.
     Release {
         /// The last stage that is over.
         stage: u64,
-        /// The highest epoch the group has held.
+        /// The highest epoch that the group has held.
         epoch: u64,
-        /// The last death that the group knows of.
+        /// The last death that the group knows.
         died: Option<Died>,
     },
 }
 
 impl PeerMessage {
-    /// Whether it is for the arbiter, not for the group.
+    /// Whether it is for the arbiter of a member, not for its group.
     pub fn is_for_arbiter(&self) -> bool {
         use PeerMessage::{Release, Relinquish, Request};
         matches!(self, Request { .. } | Relinquish { .. } | Release { .. })
     }
 
-    /// What it is called in statistics.
+    /// Its name in statistics.
     pub fn kind(&self) -> &'static str {
         match self {
             PeerMessage::Request { .. } => "request",
@@ -100,35 +102,35 @@ impl PeerMessage {
     }
 }
 
-/// From a process to the home of the session it wants.
+/// From a process to the home of its session.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ProcessMessage {
     /// The paper's Req-Process.
     Ask {
-        /// The process's count of its requests.
+        /// The number of the request, counted by the process.
         attempt: u64,
-        /// What it wants to enter.
+        /// The session.
         session: String,
-        /// How long it means to stay. `None` if it cannot say: then it joins a stage under way only if
-        /// nobody competes.
+        /// How long it intends to stay; `None` if it does not know. Then it joins a stage only if
+        /// no other group competes.
         stay: Option<Duration>,
-        /// Larger goes first.
+        /// The priority. A larger one goes first.
         priority: i32,
         /// When it was sent, by the process's clock.
         sent: Time,
-        /// How long a message between the two takes, as the process has measured it: the paper's tc.
+        /// How long a message between the two takes, as the process measured it: the paper's tc.
         delay: Duration,
-        /// What the process is called on its machine: told if it dies inside.
+        /// The id of the process on its machine, for the report of its death.
         pid: u32,
     },
-    /// Rel-Process: the request is over, whether it was granted or not.
+    /// Rel-Process: the request is over. It may have been granted or not.
     Leave {
         /// The request.
         attempt: u64,
-        /// The process knows that it was granted, and so was told of who had died.
+        /// The process knows that it was granted, so it has learnt of earlier deaths.
         entered: bool,
     },
-    /// I am alive and inside.
+    /// The process is alive and inside.
     Renew {
         /// The request.
         attempt: u64,
@@ -138,7 +140,7 @@ pub enum ProcessMessage {
 }
 
 impl ProcessMessage {
-    /// Which request it is about.
+    /// The number of the request.
     pub fn attempt(&self) -> u64 {
         let (ProcessMessage::Ask { attempt, .. }
         | ProcessMessage::Leave { attempt, .. }
@@ -146,7 +148,7 @@ impl ProcessMessage {
         *attempt
     }
 
-    /// What it is called in statistics.
+    /// Its name in statistics.
     pub fn kind(&self) -> &'static str {
         match self {
             ProcessMessage::Ask { .. } => "ask",
@@ -159,26 +161,27 @@ impl ProcessMessage {
 /// From the home of a session to a process.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum GroupMessage {
-    /// The paper's Rep-Process: you are in. Sent again as a question; who is not inside answers
-    /// [`Leave`](ProcessMessage::Leave). A transport that finds no such process any more answers so in its place.
+    /// The paper's Rep-Process: you are inside. It is repeated as a question. A process that is not
+    /// inside answers [`Leave`](ProcessMessage::Leave). If the process no longer exists, the
+    /// transport answers for it.
     Enter {
         /// The request.
         attempt: u64,
         /// The epoch of the stage.
         epoch: u64,
-        /// The `sent` of the last message heard from the process.
+        /// The `sent` of the last message from the process.
         heard: Time,
-        /// Somebody died inside: in the stage before, or in this one.
+        /// A death in the stage before, or in this one.
         recovered: Option<Death>,
     },
-    /// The lease is extended.
+    /// The lease is renewed.
     Renewed {
         /// The request.
         attempt: u64,
-        /// The `sent` of the last message heard from the process.
+        /// The `sent` of the last message from the process.
         heard: Time,
     },
-    /// You are not inside with that request: its lease ran out.
+    /// The process is not inside with that request: its lease has ended.
     Gone {
         /// The request.
         attempt: u64,
@@ -186,7 +189,7 @@ pub enum GroupMessage {
 }
 
 impl GroupMessage {
-    /// What it is called in statistics.
+    /// Its name in statistics.
     pub fn kind(&self) -> &'static str {
         match self {
             GroupMessage::Enter { .. } => "enter",

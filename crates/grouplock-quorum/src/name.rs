@@ -1,17 +1,17 @@
-//! What members and processes are called, and where a session is at home.
+//! The names of members and processes, and the home of a session.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A member of the cluster: its place in the [coterie](crate::Coterie), from 0.
+/// A member of the cluster: its index in the [coterie](crate::Coterie), from 0.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct MemberId(pub u16);
 
 impl MemberId {
-    /// Its place in lists of all members.
+    /// Its index in lists of all members.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
@@ -23,8 +23,8 @@ impl fmt::Display for MemberId {
     }
 }
 
-/// A process that asks for a session. The number is never used again for another one: who made it up (a
-/// member for its clients, say) sees to that.
+/// A process that asks for a session. The number is never used again. Its maker must guarantee
+/// that.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -36,11 +36,11 @@ impl fmt::Display for ProcessId {
     }
 }
 
-/// The member at which a session gathers, out of `members`: all who ask for the session ask there, so that
+/// The home of a session, out of `members`. All processes that want the session ask there, so that
 /// they share a stage wherever they run.
 ///
-/// By highest random weight: the same on every machine and in every version, spread evenly, and
-/// independent of the order in which names are made up.
+/// It is chosen by highest random weight: the same on every machine and in every version, evenly
+/// spread, and independent of the order of names.
 ///
 /// ```
 /// use grouplock_quorum::home;
@@ -53,8 +53,8 @@ pub fn home(session: &str, members: u16) -> MemberId {
     MemberId((0..members).max_by_key(|member| weight(*member)).unwrap_or(0))
 }
 
-/// All members in the order in which they stand in for each other as home of a session: first its [`home`], then who is to
-/// be asked if that one cannot be reached, and so on.
+/// All members in the order in which they serve a session: first its [`home`], then the member to
+/// ask if the home cannot be reached, and so on.
 ///
 /// ```
 /// use grouplock_quorum::{home, homes};
@@ -65,14 +65,14 @@ pub fn home(session: &str, members: u16) -> MemberId {
 pub fn homes(session: &str, members: u16) -> Vec<MemberId> {
     let weight = weight(session);
     let mut all: Vec<u16> = (0..members).collect();
-    // The last of equals is the home.
+    // If weights are equal, the last member is the home.
     all.sort_by_key(|member| std::cmp::Reverse((weight(*member), *member)));
     all.into_iter().map(MemberId).collect()
 }
 
-/// How much a session prefers each member.
+/// The weight of each member for a session.
 fn weight(session: &str) -> impl Fn(u16) -> u64 {
-    // FNV-1a, then splitmix64's finalizer: what `std` hashes with is random and may change.
+    // FNV-1a, then the finalizer of splitmix64. The hash of `std` is random and may change.
     let name = session.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });

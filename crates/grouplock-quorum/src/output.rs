@@ -1,4 +1,4 @@
-//! What a member wants done, in order.
+//! What a member asks its caller to do, in order.
 
 use std::collections::VecDeque;
 
@@ -6,11 +6,11 @@ use crate::message::{GroupMessage, PeerMessage};
 use crate::name::{MemberId, ProcessId};
 use crate::record::Record;
 
-/// One thing to do. The order counts: what is to be saved must be on disk before anything that comes after it is
-/// sent. (Several can be taken together: write all that is to be saved, flush once, then send.)
+/// One thing to do. The order matters: a record must be on disk before anything after it is sent.
+/// (Several can be done together: write all records, flush once, then send.)
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Output {
-    /// Put it on disk.
+    /// Write it to disk.
     Save(Record),
     /// Send to another member.
     ToMember(MemberId, PeerMessage),
@@ -18,7 +18,7 @@ pub enum Output {
     ToProcess(ProcessId, GroupMessage),
 }
 
-/// Collects what there is to do. What a member sends to itself never leaves it.
+/// Collects the outputs. A message of a member to itself never leaves it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Outbox {
     me: MemberId,

@@ -1,4 +1,4 @@
-//! The active player: asks, is inside, leaves.
+//! The active player: a process that asks, is inside, and leaves.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,10 +11,11 @@ use crate::name::{MemberId, ProcessId, home};
 use crate::settings::Settings;
 use crate::time::Time;
 
-/// A process that enters one session at a time, without sockets or clocks like [`Member`](crate::Member).
+/// A process that enters one session at a time. Like [`Member`](crate::Member) it has no sockets
+/// and no clock.
 ///
 /// ```
-/// use grouplock_quorum::{GroupMessage, Process, ProcessId, Settings, Standing, Time};
+/// use grouplock_quorum::{GroupMessage, Process, ProcessId, Settings, ProcessState, Time};
 ///
 /// let mut process = Process::new(ProcessId(1), 3, Settings::default());
 /// process.ask(Time::ZERO, "release", None, 0)?;
@@ -23,9 +24,9 @@ use crate::time::Time;
 /// // … carried to its home, which some time later answers:
 /// let enter = GroupMessage::Enter { attempt: 1, epoch: 5, heard: Time::ZERO, recovered: None };
 /// process.handle(Time::ZERO, home, enter);
-/// assert_eq!(process.standing(), Standing::Inside { epoch: 5, valid_until: None });
+/// assert_eq!(process.state(), ProcessState::Inside { epoch: 5, valid_until: None });
 /// process.leave();
-/// assert_eq!(process.standing(), Standing::Outside);
+/// assert_eq!(process.state(), ProcessState::Outside);
 /// # Ok::<(), grouplock_quorum::Busy>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -34,7 +35,7 @@ pub struct Process {
     members: u16,
     retry: Duration,
     lease: Option<Duration>,
-    /// What it is called on its machine.
+    /// The id of the process on its machine.
     pid: u32,
     /// How long a message to its home takes.
     delay: Duration,
@@ -42,7 +43,7 @@ pub struct Process {
     attempt: u64,
     state: State,
     out: VecDeque<(MemberId, ProcessMessage)>,
-    /// When to say something again.
+    /// When to repeat the last message.
     speak_at: Option<Time>,
 }
 
@@ -54,10 +55,10 @@ enum State {
     Inside { home: MemberId, epoch: u64, heard: Time, recovered: Option<Death> },
 }
 
-/// How a process stands.
+/// The state of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Standing {
-    /// It wants nothing.
+pub enum ProcessState {
+    /// It has no request.
     Outside,
     /// It waits.
     Waiting,
@@ -65,20 +66,20 @@ pub enum Standing {
     Inside {
         /// The epoch of the stage.
         epoch: u64,
-        /// When it has to be out unless it hears from its home before.
+        /// When it must have left, unless its home renews the lease.
         valid_until: Option<Time>,
     },
-    /// It was inside, but its lease ran out or its home does not know it any more.
+    /// It was inside, but its lease has ended or its home no longer knows it.
     Lost,
 }
 
-/// A process asks for one thing at a time.
+/// A process can have only one request at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{0} waits or is inside already: it has to leave first")]
 pub struct Busy(pub ProcessId);
 
 impl Process {
-    /// A process that has not asked for anything yet, in a cluster of `members`.
+    /// A process without a request, in a cluster of `members`.
     pub fn new(me: ProcessId, members: u16, settings: Settings) -> Self {
         Process {
             me,
@@ -94,14 +95,14 @@ impl Process {
         }
     }
 
-    /// What it is called on its machine: told to the next stage if it dies inside.
+    /// Sets the id of the process on its machine, for the report of its death.
     #[must_use]
     pub fn with_pid(self, pid: u32) -> Self {
         Process { pid, ..self }
     }
 
-    /// How long a message between it and the home it asks takes, as far as that was measured: the paper's tc. A request that is made from now
-    /// on joins a stage under way only if it will be out in time all the same.
+    /// Sets how long a message between the process and its home takes: the paper's tc. A later
+    /// request joins a stage only if it can leave in time in spite of the delay.
     pub fn set_delay(&mut self, delay: Duration) {
         self.delay = delay;
     }
@@ -127,7 +128,8 @@ impl Process {
         Ok(())
     }
 
-    /// Asks another member, which stands in for the home that cannot be reached ([`homes`](crate::homes) tells the order).
+    /// Asks another member, which stands in for a home that cannot be reached
+    /// ([`homes`](crate::homes) gives the order).
     pub fn turn_to(&mut self, now: Time, member: MemberId) {
         if let State::Asking { at, .. } = &mut self.state
             && *at != member
@@ -137,12 +139,13 @@ impl Process {
         }
     }
 
-    /// Leaves, or gives up waiting.
+    /// Leaves, or withdraws the request.
     pub fn leave(&mut self) {
         self.go(matches!(self.state, State::Inside { .. }));
     }
 
-    /// The same for one that did not want to be inside any more when it was let in, and has looked at nothing.
+    /// The same for a process that was admitted when it no longer wanted it. It has not learnt of
+    /// deaths.
     pub fn withdraw(&mut self) {
         self.go(false);
     }
@@ -160,13 +163,13 @@ impl Process {
         }
     }
 
-    /// A message from the home of a session.
+    /// Handles a message from the home of a session.
     pub fn handle(&mut self, now: Time, from: MemberId, message: GroupMessage) {
         match message {
             GroupMessage::Enter { attempt, epoch, heard, recovered } if attempt == self.attempt => {
                 match &mut self.state {
                     State::Asking { at, .. } => {
-                        // Another may have been asked in the meantime.
+                        // Another member may have been asked in the meantime.
                         let other = Some(*at).filter(|at| *at != from);
                         self.state = State::Inside { home: from, epoch, heard, recovered };
                         self.speak_at = self.lease.map(|lease| heard + lease / 4);
@@ -199,7 +202,7 @@ impl Process {
         self.lose_if_late(now);
     }
 
-    /// It is later.
+    /// Handles the passing of time.
     pub fn handle_timeout(&mut self, now: Time) {
         self.lose_if_late(now);
         if self.speak_at.is_some_and(|at| at <= now) {
@@ -207,42 +210,42 @@ impl Process {
         }
     }
 
-    /// The connection to its home is a new one, and what was said on the old one may be lost: says it again.
+    /// Repeats the last message after a reconnect: it may be lost.
     pub fn handle_reconnect(&mut self, now: Time) {
         self.lose_if_late(now);
         self.speak(now);
     }
 
-    /// The same for one that is out: its last request is over.
+    /// Repeats that the last request is over.
     pub fn leave_again(&mut self, home: MemberId) {
         if matches!(self.state, State::Outside | State::Lost) {
             self.deny(home, self.attempt);
         }
     }
 
-    /// What to send, and to whom.
+    /// The next message, and its receiver.
     pub fn poll_transmit(&mut self) -> Option<(MemberId, ProcessMessage)> {
         self.out.pop_front()
     }
 
-    /// When to call [`handle_timeout`](Process::handle_timeout) if nothing happens before.
+    /// When to call [`handle_timeout`](Process::handle_timeout) if nothing else happens.
     pub fn poll_timeout(&self) -> Option<Time> {
         [self.speak_at, self.valid_until()].into_iter().flatten().min()
     }
 
-    /// How it stands. Whether the lease has run out is noticed by [`handle_timeout`](Process::handle_timeout).
-    pub fn standing(&self) -> Standing {
+    /// Its state. [`handle_timeout`](Process::handle_timeout) notices the end of a lease.
+    pub fn state(&self) -> ProcessState {
         match self.state {
-            State::Outside => Standing::Outside,
-            State::Lost => Standing::Lost,
-            State::Asking { .. } => Standing::Waiting,
+            State::Outside => ProcessState::Outside,
+            State::Lost => ProcessState::Lost,
+            State::Asking { .. } => ProcessState::Waiting,
             State::Inside { epoch, .. } => {
-                Standing::Inside { epoch, valid_until: self.valid_until() }
+                ProcessState::Inside { epoch, valid_until: self.valid_until() }
             }
         }
     }
 
-    /// Who had died inside when it was let in.
+    /// The death that it learnt of when it was admitted.
     pub fn recovered(&self) -> Option<&Death> {
         match &self.state {
             State::Inside { recovered, .. } => recovered.as_ref(),
@@ -250,12 +253,13 @@ impl Process {
         }
     }
 
-    /// Who this is.
+    /// Which process this is.
     pub fn id(&self) -> ProcessId {
         self.me
     }
 
-    /// The home counts the lease from when it hears, which is later than when we spoke.
+    /// The home counts the lease from the time at which it hears us, which is later than the time
+    /// at which we sent.
     fn valid_until(&self) -> Option<Time> {
         let State::Inside { heard, .. } = self.state else { return None };
         self.lease.map(|lease| heard + lease)
@@ -268,7 +272,8 @@ impl Process {
         }
     }
 
-    /// Answers an admission that is not wanted: the request was given up, and this crossed it or is a copy.
+    /// Answers a grant that is not wanted: the request was withdrawn before, or the grant is a
+    /// copy.
     fn deny(&mut self, home: MemberId, attempt: u64) {
         self.out.push_back((home, ProcessMessage::Leave { attempt, entered: false }));
     }

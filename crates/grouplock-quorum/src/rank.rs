@@ -1,4 +1,4 @@
-//! Who goes first.
+//! The order of requests.
 
 use std::time::Duration;
 
@@ -7,21 +7,22 @@ use serde::{Deserialize, Serialize};
 use crate::name::MemberId;
 use crate::time::Time;
 
-/// How priority and waiting are weighed against each other. It must be the same at all members.
+/// How priority and waiting time compare. All members must have the same rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Precedence {
-    /// A step of priority is worth `weight` of waiting. Whoever has waited long enough is first, so nobody starves.
+    /// A step of priority is worth `weight` of waiting. A request that has waited long enough is
+    /// first, so none starves.
     Aged {
-        /// What one step of priority is worth.
+        /// The worth of one step of priority.
         weight: Duration,
     },
-    /// Higher priority first, always; among equals the longer wait. This is the paper's rule, and it lets
-    /// the lower priority starve.
+    /// The higher priority always goes first; among equals the longer wait. This is the paper's
+    /// rule. Lower priorities can starve.
     Static,
 }
 
 impl Precedence {
-    /// How a request stands that was made at `asked`.
+    /// The claim of a request that was made at `asked`.
     pub fn claim(self, asked: Time, priority: i32) -> Claim {
         let priority = i128::from(priority);
         let urgency = match self {
@@ -36,7 +37,7 @@ impl Precedence {
     }
 }
 
-/// How a process's request stands: the smaller, the sooner.
+/// The order of a request: the smallest goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Claim {
     urgency: i64,
@@ -44,23 +45,23 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Before all others.
+    /// Before all other claims.
     pub(crate) const FIRST: Claim = Claim { urgency: i64::MIN, asked: Time::ZERO };
 
-    /// When it was made.
+    /// When the request was made.
     pub fn asked(self) -> Time {
         self.asked
     }
 }
 
-/// How a stage stands among those of all members: the smaller, the sooner. No two are equal, as the member
-/// and the stage's number break ties.
+/// The order of a stage among those of all members: the smallest goes first. No two are equal,
+/// because the member and the number of the stage break ties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Rank {
-    /// The best claim of those who wait for the stage.
+    /// The best claim of the requests that wait for the stage.
     pub claim: Claim,
-    /// Whose stage it is.
+    /// The member of the stage.
     pub member: MemberId,
-    /// Its number.
+    /// The number of the stage.
     pub stage: u64,
 }

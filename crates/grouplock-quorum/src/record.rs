@@ -1,8 +1,8 @@
 //! What a member must not forget.
 //!
-//! An arbiter that forgets its vote votes twice; a group that forgets its stage lets newcomers into a room that it has
-//! left. So these facts are on disk before anybody can have acted on them. Everything else (queues, votes received,
-//! processes that wait) is asked for again.
+//! An arbiter that forgets its vote votes twice. A group that forgets its stage admits processes to
+//! a room that it has left. So these facts are on disk before anything depends on them. Everything
+//! else (queues, received votes, waiting processes) is asked for again.
 
 use std::collections::BTreeMap;
 
@@ -15,39 +15,41 @@ use crate::rank::Rank;
 /// A change to what is [`Durable`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Record {
-    /// The arbiter's part changed: before it votes.
+    /// The vote has changed: written before the arbiter votes.
     Vote(Vote),
-    /// The group starts a stage: before it asks for votes, so that no number is used twice.
+    /// The group begins a stage: written before it asks for votes, so that no number is used twice.
     Wanting {
         /// The number of the stage.
         stage: u64,
     },
-    /// The stage begins: before the first process is let in.
+    /// The stage is open: written before the first process is admitted.
     Opened(OpenStage),
-    /// A process is let in: before it hears of it.
+    /// A process is admitted: written before it learns of it.
     Admitted {
         /// The process.
         process: ProcessId,
         /// Its request.
         attempt: u64,
     },
-    /// The stage is over: before the votes are given back.
+    /// The stage is over: written before the votes are returned.
     Closed,
-    /// A process has left a stage that goes on. If it is forgotten, the process counts as one inside for a lease more.
+    /// A process has left a stage that goes on. If this is lost, the process counts as inside for
+    /// one more lease.
     Left {
         /// The process.
         process: ProcessId,
     },
-    /// The arbiter has its vote back, and nobody wants it. If it is forgotten, the owner is asked again.
+    /// The arbiter has its vote back, and nobody wants it. If this is lost, the arbiter asks the
+    /// owner again.
     Returned(Vote),
-    /// The last death that is known. If it is forgotten, it is noticed or heard of again.
+    /// The last known death. If this is lost, it is noticed or heard again.
     Died(Died),
-    /// The death that those of the stage under way are told of.
+    /// The death that the processes of the open stage learn of.
     Recovered(Death),
 }
 
 impl Record {
-    /// Whether nothing depends on it, so that it can be written with the next one that counts.
+    /// Whether nothing depends on it. Then it can be written with the next record that cannot wait.
     pub fn can_wait(&self) -> bool {
         matches!(self, Record::Left { .. } | Record::Returned(_) | Record::Died(_))
     }
@@ -56,26 +58,26 @@ impl Record {
 /// What an arbiter has promised.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Vote {
-    /// Who has the vote, and the number of the grant.
+    /// The stage with the vote, and the number of the grant.
     pub owner: Option<(Rank, u64)>,
     /// The number of the last grant.
     pub grant: u64,
-    /// For each member the last stage known to be over.
+    /// The last stage of each member that is known to be over.
     pub done: BTreeMap<MemberId, u64>,
-    /// The highest epoch heard of.
+    /// The highest known epoch.
     pub epoch: u64,
 }
 
-/// A stage that is under way.
+/// A stage in which processes are inside.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct OpenStage {
-    /// Whose turn it is.
+    /// Its session.
     pub session: String,
     /// Its epoch.
     pub epoch: u64,
-    /// Who is inside, and with which request.
+    /// The processes inside, and their requests.
     pub inside: BTreeMap<ProcessId, u64>,
-    /// The death that they are told of: a record of its own.
+    /// The death that they learn of. It is a record of its own.
     #[serde(skip)]
     pub recovered: Option<Death>,
 }
@@ -92,36 +94,36 @@ pub struct OpenStage {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Durable {
-    /// As arbiter.
+    /// The vote of the arbiter.
     pub vote: Vote,
-    /// The last stage that was started.
+    /// The last stage that began.
     pub stage: u64,
-    /// The highest epoch held.
+    /// The highest epoch that was held.
     pub epoch: u64,
-    /// That stage, if it is under way.
+    /// The last stage, if it is open.
     pub open: Option<OpenStage>,
-    /// The last death that is known: a record of its own.
+    /// The last known death. It is a record of its own.
     #[serde(skip)]
     pub died: Option<Died>,
 }
 
 impl Durable {
-    /// What a member begins with in a room that it knows nothing of, if all numbers that anybody may remember of it there are
-    /// below `floor`.
+    /// The data of a member in a room that it does not know, if all numbers that others may
+    /// remember of it there are below `floor`.
     pub fn above(floor: u64) -> Self {
         let vote = Vote { grant: floor, epoch: floor, ..Vote::default() };
-        // The epoch too: it is told with the end of the stages that were forgotten.
+        // The epoch too: it is sent with the end of forgotten stages.
         Durable { vote, stage: floor, epoch: floor, ..Durable::default() }
     }
 
-    /// What is written as records of its own, so that data of members that knew nothing of it can be read.
+    /// The parts that are written as records of their own, so that older data can be read.
     pub fn beside(&self) -> Vec<Record> {
         let recovered = self.open.as_ref().and_then(|open| open.recovered.clone());
         let died = self.died.clone().map(Record::Died);
         died.into_iter().chain(recovered.map(Record::Recovered)).collect()
     }
 
-    /// Takes in one more record.
+    /// Applies one more record.
     pub fn apply(&mut self, record: Record) {
         match record {
             Record::Vote(vote) | Record::Returned(vote) => self.vote = vote,

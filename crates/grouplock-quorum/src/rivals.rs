@@ -1,17 +1,17 @@
-//! Who else wants the room, as the arbiters tell it.
+//! The claims of other groups that want the room.
 
 use std::collections::BTreeMap;
 
 use crate::name::MemberId;
 use crate::rank::Claim;
 
-/// The best claim that waits for each arbiter's vote, other than ours. Every other group has asked an arbiter that we have
-/// asked as well, so together they know all.
+/// The best claim of other groups at each arbiter. Every other group has asked one of the arbiters
+/// that we have asked, so together they know all claims.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Rivals(BTreeMap<MemberId, Claim>);
 
 impl Rivals {
-    /// When nothing is known: everyone might be before us.
+    /// If nothing is known, every other group may be first.
     pub(crate) fn unknown<'a>(arbiters: impl IntoIterator<Item = &'a MemberId>) -> Self {
         Rivals(arbiters.into_iter().map(|arbiter| (*arbiter, Claim::FIRST)).collect())
     }

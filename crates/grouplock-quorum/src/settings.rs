@@ -1,4 +1,4 @@
-//! What the members of a cluster agree on.
+//! The settings that all members of a cluster share.
 
 use std::time::Duration;
 
@@ -6,30 +6,33 @@ use serde::{Deserialize, Serialize};
 
 use crate::rank::Precedence;
 
-/// Who enters with a stage, of those who wait for its session.
+/// Which waiting requests of a session enter with its stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Admission {
-    /// All of them, also those who came after somebody who waits for another session. This is the paper's rule: the
-    /// most are inside together. A newcomer joins a stage under way if nobody competes.
+    /// All of them, also those that came after a request for another session. This is the paper's
+    /// rule: it lets the most processes share. A later request joins a stage if no other group
+    /// competes.
     #[default]
     Together,
-    /// Those whose claim is better than that of everyone who waits for another session, at the beginning and
-    /// later: first come, first served between sessions, as far as the clocks of the members agree.
+    /// Those with a better claim than all requests for other sessions, when the stage begins and
+    /// later. So sessions are first come, first served, as far as the clocks of the members agree.
     InOrder,
 }
 
-/// Whose votes a member may count.
+/// Whose votes count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Votes {
-    /// Those of any quorum of the coterie. A member asks its own quorum, and another one while somebody in its own cannot be
-    /// reached. So a dead member stops nobody as long as a quorum stands.
+    /// The votes of any quorum of the coterie. A member asks its own quorum first. It asks another
+    /// one while its own cannot be reached. So a dead member stops nobody as long as one quorum is
+    /// up.
     #[default]
     AnyQuorum,
-    /// Those of its own quorum only, as in the paper. A dead member stops all whose quorum it is in.
+    /// Only the votes of its own quorum, as in the paper. A dead member stops every member whose
+    /// quorum it is in.
     OwnQuorum,
 }
 
-/// Must be the same at all members and processes of a cluster.
+/// The settings. They must be the same at all members and processes of a cluster.
 ///
 /// ```
 /// use std::time::Duration;
@@ -43,23 +46,26 @@ pub enum Votes {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Settings {
-    /// How priority and waiting are weighed.
+    /// How priority and waiting time compare.
     pub precedence: Precedence,
-    /// Who enters with a stage. Whichever it is, a newcomer also joins if it will be out before those inside are, by
-    /// what they said: that delays nobody.
+    /// Which requests enter with a stage. With both rules, a request also joins if it will leave
+    /// before those inside, by their declared stays: that delays nobody.
     pub admission: Admission,
     /// Whose votes count.
     pub votes: Votes,
-    /// How long to wait for an answer before asking again. Longer than a message and its answer take.
+    /// How long to wait for an answer before asking again. It must be longer than a message and its
+    /// answer take.
     pub retry: Duration,
-    /// How long a process may be silent before it is taken for dead; `None` if the transport tells deaths by
-    /// sending [`Leave`](crate::ProcessMessage::Leave) itself. At least four times `retry`. With it votes are leased too: a home
-    /// that is silent for about one and a half leases loses them, and its processes have lost their places before.
+    /// How long a process may be silent before it counts as dead; at least four times `retry`.
+    /// `None` if the transport reports deaths by [`Leave`](crate::ProcessMessage::Leave). With
+    /// leases, votes are leased too: a home that is silent for about one and a half leases loses
+    /// them. Its processes have lost their holdings before that.
     pub lease: Option<Duration>,
 }
 
 impl Default for Settings {
-    /// A step of priority is worth ten seconds; answers are expected within one; no leases.
+    /// A step of priority is worth ten seconds. Answers take at most one second. There are no
+    /// leases.
     fn default() -> Self {
         Settings {
             precedence: Precedence::Aged { weight: Duration::from_secs(10) },
@@ -72,19 +78,21 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// How old the last word of an arbiter may be for its vote to count: then a process may be told that it is inside
-    /// for another lease.
+    /// How old the last answer of an arbiter may be for its vote to count. Then a process may be
+    /// inside for one more lease.
     pub(crate) fn fresh(&self) -> Option<Duration> {
         self.lease.map(|lease| lease / 2)
     }
 
-    /// After so long without a word of its arbiters a home has lost its stage. All its processes know it by then.
+    /// After this time without an answer of its arbiters, a home has lost its stage. All its
+    /// processes know it by then.
     pub(crate) fn lapse(&self) -> Option<Duration> {
         self.lease.map(|lease| lease + lease / 2)
     }
 
-    /// After so long without a word of its owner an arbiter takes its vote back: later than the owner gives
-    /// up, though its clock may be the slower one. A member without its memory waits as long before it votes.
+    /// After this time without a message of its owner, an arbiter takes its vote back. This is
+    /// later than the owner stops, even if the clock of the owner is slower. A member without
+    /// memory waits for the same time before it votes.
     pub fn vote_lease(&self) -> Option<Duration> {
         self.lease.map(|lease| lease + lease / 2 + lease / 32)
     }

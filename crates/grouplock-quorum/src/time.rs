@@ -1,4 +1,4 @@
-//! Time as the caller tells it.
+//! Time, as the caller gives it.
 
 use std::fmt;
 use std::ops::Add;
@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 
 /// A moment, in microseconds since an origin that all members share (such as 1970).
 ///
-/// The core has no clock. It compares the times of different members only to rank requests: a clock that is
-/// wrong by a second makes its member's requests a second older or younger than they are, and nothing worse.
+/// The core has no clock. It compares times of different members only to rank requests. If a clock
+/// is wrong by a second, the requests of its member count as a second older or younger. Nothing
+/// worse happens.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -19,7 +20,7 @@ impl Time {
     /// The origin.
     pub const ZERO: Time = Time(0);
 
-    /// That many microseconds after the origin.
+    /// The moment `micros` microseconds after the origin.
     pub fn from_micros(micros: u64) -> Self {
         Time(micros)
     }
@@ -29,13 +30,13 @@ impl Time {
         self.0
     }
 
-    /// How long after `earlier` this is; zero if it is not.
+    /// The time from `earlier` to this; zero if this is not later.
     pub fn since(self, earlier: Time) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }
 }
 
-/// The latest time there is stands for "never" when a sum does not fit.
+/// A sum that does not fit becomes the latest time, which means "never".
 impl Add<Duration> for Time {
     type Output = Time;
 
@@ -50,7 +51,8 @@ impl fmt::Display for Time {
     }
 }
 
-/// The last message from somebody: when it came, by our clock, and when it was sent, by the sender's.
+/// The last message from somebody: when it arrived, by our clock, and when it was sent, by the
+/// clock of the sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Heard {
     pub(crate) at: Time,
@@ -58,7 +60,7 @@ pub(crate) struct Heard {
 }
 
 impl Heard {
-    /// The one that was sent later: messages may overtake each other.
+    /// The message that was sent later. Messages may overtake each other.
     pub(crate) fn later(self, other: Heard) -> Heard {
         if other.sent >= self.sent { other } else { self }
     }

@@ -1,7 +1,7 @@
 //! What is asked and answered, and what can be wrong about it.
 
 use grouplock_etcd::proto::{DeleteRangeRequest, KeyValue, Request, RequestOp, TxnRequest};
-use grouplock_etcd::protocol::{Inside, Ticket};
+use grouplock_etcd::protocol::{Entrant, Holder};
 use grouplock_etcd::view::{Entry, Phase, View};
 
 use crate::truth::epoch_told;
@@ -39,7 +39,7 @@ pub(crate) enum Mutant {
     BlindJoin,
     /// Who writes the epoch down does not check that nobody else has.
     SettlesTwice,
-    /// Who writes the epoch down takes its own place.
+    /// Who writes the epoch down takes its own position.
     SettlesOwn,
     /// Who leaves lets in those whose entries are gone.
     HeirsUnchecked,
@@ -66,7 +66,7 @@ pub(crate) enum Ask {
     Look(i64),
     Settle(i64, View),
     Claim(i64, View),
-    /// The place, whether it has asked twice, and what the mirror shows, if it has one.
+    /// The position, whether it has asked twice, and what the mirror shows, if it has one.
     Leave(i64, bool, Option<View>),
     Abandon,
     Bury(Grave),
@@ -75,14 +75,14 @@ pub(crate) enum Ask {
 /// What the one who has opened a phase was told of the dead, to be written down.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Grave {
-    pub(crate) inside: Inside,
+    pub(crate) inside: Holder,
     /// Only that it has noticed: it holds back before it comes in.
     pub(crate) notice: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Answer {
-    Inside(Inside),
+    Inside(Holder),
     Unsettled(i64, Option<View>),
     Queued(i64),
     Absent,
@@ -94,17 +94,19 @@ pub(crate) enum Answer {
 
 impl Mutant {
     /// What is sent, with what is wrong about it.
-    pub(crate) fn request(self, ticket: &Ticket, ask: &Ask) -> TxnRequest {
+    pub(crate) fn request(self, entrant: &Entrant, ask: &Ask) -> TxnRequest {
         let mut request = match ask {
-            Ask::Knock => ticket.knock(b"w", b"m"),
-            Ask::Join(_, place, entry) => ticket.join((*place, entry), b"w", b"m"),
-            Ask::Enter => ticket.enter(b"w", b"m", true),
+            Ask::Knock => entrant.knock(b"w", b"m"),
+            Ask::Join(_, position, entry) => entrant.join((*position, entry), b"w", b"m"),
+            Ask::Enter => entrant.enter(b"w", b"m", true),
             Ask::Look(_) => TxnRequest::default(),
-            Ask::Settle(place, view) => ticket.settle(*place, view).0,
-            Ask::Claim(place, view) => ticket.claim(*place, view, b"m"),
-            Ask::Leave(place, resent, view) => self.leave(ticket, *place, *resent, view.as_ref()),
-            Ask::Abandon => ticket.abandon(),
-            Ask::Bury(grave) => grave.request(ticket),
+            Ask::Settle(position, view) => entrant.settle(*position, view).0,
+            Ask::Claim(position, view) => entrant.claim(*position, view, b"m"),
+            Ask::Leave(position, resent, view) => {
+                self.leave(entrant, *position, *resent, view.as_ref())
+            }
+            Ask::Abandon => entrant.abandon(),
+            Ask::Bury(grave) => grave.request(entrant),
         };
         match (self, ask) {
             (Mutant::ClaimUnchecked, Ask::Claim(..)) => request.compare.clear(),
@@ -146,8 +148,8 @@ impl Mutant {
                     *come_in = join;
                 }
             }
-            (Mutant::SettlesOwn, Ask::Settle(place, _)) => {
-                change_phase(&mut request.success, |_| place.to_string().into_bytes());
+            (Mutant::SettlesOwn, Ask::Settle(position, _)) => {
+                change_phase(&mut request.success, |_| position.to_string().into_bytes());
             }
             (Mutant::KeepsMark, Ask::Abandon) => {
                 if let Some(Request::DeleteRange(delete)) = &mut request.success[0].request {
@@ -166,14 +168,20 @@ impl Mutant {
         request
     }
 
-    fn leave(self, ticket: &Ticket, place: i64, resent: bool, view: Option<&View>) -> TxnRequest {
-        let mut heirs = view.map(|view| view.heirs(place)).unwrap_or_default();
+    fn leave(
+        self,
+        entrant: &Entrant,
+        position: i64,
+        resent: bool,
+        view: Option<&View>,
+    ) -> TxnRequest {
+        let mut heirs = view.map(|view| view.heirs(position)).unwrap_or_default();
         if let (Mutant::HandsOverEarly, Some(view)) = (self, view) {
-            heirs = view.entries().filter(|(_, one)| one.group != ticket.group).take(1).collect();
+            heirs = view.entries().filter(|(_, one)| one.group != entrant.group).take(1).collect();
         }
-        let (Some(view), false) = (view, heirs.is_empty()) else { return ticket.leave(resent) };
+        let (Some(view), false) = (view, heirs.is_empty()) else { return entrant.leave(resent) };
         let heirs: Vec<_> = heirs.into_iter().map(|(its, one)| (its, one, b"m".to_vec())).collect();
-        let mut request = ticket.hand_over(place, view, &heirs, resent);
+        let mut request = entrant.hand_over(position, view, &heirs, resent);
         if self == Mutant::HeirsUnchecked {
             request.compare.truncate(1);
         }
@@ -218,10 +226,10 @@ fn keep_phases(steps: &mut Vec<RequestOp>) {
 }
 
 impl Grave {
-    fn request(&self, ticket: &Ticket) -> TxnRequest {
+    fn request(&self, entrant: &Entrant) -> TxnRequest {
         let marks: Vec<&KeyValue> =
             if self.notice { Vec::new() } else { self.inside.dead.iter().collect() };
         let told = if self.notice { b"noticed".to_vec() } else { epoch_told(self.inside.epoch) };
-        ticket.bury(&self.inside, &marks, Some(&told))
+        entrant.bury(&self.inside, &marks, Some(&told))
     }
 }

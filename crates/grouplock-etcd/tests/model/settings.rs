@@ -1,13 +1,13 @@
-//! What a place and the environment say about the servers.
+//! What a position and the environment say about the servers.
 
 use std::time::Duration;
 
 use grouplock_etcd::settings::Settings;
 use grouplock_room::RoomError;
 
-fn read(place: &str, variables: &[(&str, &str)]) -> Result<Settings, RoomError> {
-    let place = place.parse()?;
-    Settings::read(&place, |name| {
+fn read(position: &str, variables: &[(&str, &str)]) -> Result<Settings, RoomError> {
+    let position = position.parse()?;
+    Settings::read(&position, |name| {
         let found = variables.iter().find(|(known, _)| *known == name);
         found.map(|(_, value)| (*value).to_owned())
     })
@@ -40,18 +40,18 @@ fn what_is_not_said_is_as_usual() {
 
 #[test]
 fn nonsense_is_refused_with_what_was_expected() {
-    for (place, said, expected) in [
+    for (position, said, expected) in [
         ("etcd://a:1?ttl=0", "ttl cannot be `0`", "from 1 to"),
         ("etcd://a:1?ttl=1500ms", "ttl cannot be `1500ms`", "whole seconds"),
         ("etcd://a:1?ttl=99999999999999999999", "ttl", "whole seconds"),
         ("etcd://a:1?delay=soon", "delay cannot be `soon`", "such as"),
-        ("etcd://a:1?timeout=0", "timeout cannot be `0`", "more than nothing"),
+        ("etcd://a:1?timeout=0", "timeout cannot be `0`", "more than 0"),
         ("etcd://a:1?colour=red", "`colour`", "one of cacert"),
         ("etcd://a:1?cert=/c", "cert cannot be given without key", "both"),
         ("etcd://a:1?cert=/c&key=/k", "cacert", "authority"),
         ("etcd://a:1?cacert=", "a file among", "a path"),
     ] {
-        let message = read(place, &[]).unwrap_err().to_string();
+        let message = read(position, &[]).unwrap_err().to_string();
         assert!(message.contains(said) && message.contains(expected), "{message}");
     }
     let alone = read("etcd://a:1", &[("GROUPLOCK_ETCD_PASSWORD", "sesame")]).unwrap_err();

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use grouplock_etcd::protocol::Inside;
+use grouplock_etcd::protocol::Holder;
 
 /// Who: its number and its round.
 pub(crate) type Id = (usize, u8);
@@ -41,7 +41,7 @@ impl Truth {
     /// Somebody knows that it is inside and that these died, by what it saw at a revision. Whether that is right: the
     /// epoch is none of a phase that is over; the dead have died; an opener knows all who had died in
     /// earlier phases and are not buried; and either all of a phase are told of a death before it, or none.
-    pub(crate) fn entered(&mut self, inside: &Inside, dead: &BTreeSet<Id>, seen: i64) -> Verdict {
+    pub(crate) fn entered(&mut self, inside: &Holder, dead: &BTreeSet<Id>, seen: i64) -> Verdict {
         let buried = inside.died.as_ref().is_some_and(|kv| kv.value == epoch_told(inside.epoch));
         let told = buried || !dead.is_empty();
         if inside.epoch > self.epoch {
@@ -52,7 +52,7 @@ impl Truth {
         Verdict {
             epochs: inside.epoch > self.over,
             deaths: dead.is_subset(&self.ever)
-                && (!inside.opener || before.all(|(id, _)| dead.contains(id)))
+                && (!inside.opened_phase || before.all(|(id, _)| dead.contains(id)))
                 && (inside.epoch < self.epoch || told == self.told || self.late),
         }
     }

@@ -4,11 +4,11 @@ use grouplock_etcd::keys::Keys;
 use grouplock_etcd::proto::{Event, EventType, KeyValue};
 use grouplock_etcd::view::{Turn, View};
 
-fn entry(session: &str, id: u32, place: i64) -> KeyValue {
+fn entry(session: &str, id: u32, position: i64) -> KeyValue {
     KeyValue {
         key: Keys::new("p/r/").entry(session, &id.to_string()),
-        create_revision: place,
-        mod_revision: place,
+        create_revision: position,
+        mod_revision: position,
         ..KeyValue::default()
     }
 }
@@ -18,8 +18,8 @@ fn gone(session: &str, id: u32, revision: i64) -> Event {
     Event { r#type: EventType::Delete.into(), kv: Some(kv) }
 }
 
-fn came(session: &str, id: u32, place: i64) -> Event {
-    Event { r#type: EventType::Put.into(), kv: Some(entry(session, id, place)) }
+fn came(session: &str, id: u32, position: i64) -> Event {
+    Event { r#type: EventType::Put.into(), kv: Some(entry(session, id, position)) }
 }
 
 #[test]
@@ -28,7 +28,8 @@ fn the_first_session_comes_up_to_the_first_of_another() {
     assert_eq!(view.turn(3), None, "nothing is known yet");
     let kvs = [entry("a", 1, 3), entry("a", 2, 5), entry("b", 3, 6), entry("a", 4, 7)];
     assert!(view.reset(7, &kvs));
-    let turns = |view: &View| [3, 5, 6, 7].map(|place| view.turn(place).expect("it is known"));
+    let turns =
+        |view: &View| [3, 5, 6, 7].map(|position| view.turn(position).expect("it is known"));
     assert_eq!(turns(&view), [Turn::Come, Turn::Come, Turn::Wait, Turn::Wait]);
     view.apply(&[gone("a", 1, 8), came("b", 5, 9)]);
     assert_eq!(turns(&view), [Turn::Gone, Turn::Come, Turn::Wait, Turn::Wait]);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use grouplock_etcd::keys::Keys;
 use grouplock_etcd::proto::KeyValue;
-use grouplock_etcd::protocol::{Inside, Standing, Ticket};
+use grouplock_etcd::protocol::{Entrant, Holder, Outcome};
 use grouplock_etcd::view::{Entry, Guess, Turn, View};
 use stateright::{Model, Property};
 
@@ -121,14 +121,14 @@ fn keys() -> Keys {
 }
 
 impl World {
-    fn ticket(&self, who: usize, round: u8) -> Ticket {
+    fn entrant(&self, who: usize, round: u8) -> Entrant {
         let id = format!("{who}-{round}");
-        Ticket { keys: keys(), group: self.sessions[who].to_owned(), id, lease: lease(who) }
+        Entrant { keys: keys(), group: self.sessions[who].to_owned(), id, lease: lease(who) }
     }
 
     /// How a waiter stands by its mirror.
-    fn turn(&self, person: &Person, place: i64) -> Turn {
-        match person.mirror.as_ref().and_then(|view| view.turn(place)) {
+    fn turn(&self, person: &Person, position: i64) -> Turn {
+        match person.mirror.as_ref().and_then(|view| view.turn(position)) {
             None => Turn::Wait,
             Some(Turn::Wait) if self.mutant == Mutant::Impatient => Turn::Come,
             Some(Turn::Gone) if self.mutant == Mutant::ClaimUnchecked => Turn::Come,
@@ -138,17 +138,17 @@ impl World {
 
     /// The server does what is asked.
     fn serve(&self, state: &mut State, who: usize, round: u8, ask: &Ask) -> Answer {
-        let (ticket, id) = (self.ticket(who, round), (who, round));
-        if let Ask::Look(place) = ask {
+        let (entrant, id) = (self.entrant(who, round), (who, round));
+        if let Ask::Look(position) = ask {
             let view = state.store.view(&keys());
-            return match ticket.inside(*place, &view) {
-                _ if view.turn(*place) == Some(Turn::Gone) => Answer::Absent,
+            return match entrant.inside(*position, &view) {
+                _ if view.turn(*position) == Some(Turn::Gone) => Answer::Absent,
                 Some(inside) => self.let_in(state, id, inside, view.revision),
-                None => Answer::Unsettled(*place, Some(view)),
+                None => Answer::Unsettled(*position, Some(view)),
             };
         }
         let before = state.store.clone();
-        let response = match state.store.txn(&self.mutant.request(&ticket, ask)) {
+        let response = match state.store.txn(&self.mutant.request(&entrant, ask)) {
             Ok(response) => response,
             Err(NoLease) => return Answer::NoLease,
         };
@@ -159,55 +159,56 @@ impl World {
                 if !response.succeeded && *ask != Ask::Enter {
                     return Answer::NotSo;
                 }
-                match ticket.read(response, joined).expect("it can be read") {
-                    Standing::Inside(inside) => {
-                        self.come(state, id, inside.place);
+                match entrant.read(response, joined).expect("it can be read") {
+                    Outcome::Inside(inside) => {
+                        self.come(state, id, inside.position);
                         self.let_in(state, id, inside, now)
                     }
-                    Standing::Unsettled(place, view) => {
-                        self.come(state, id, place);
-                        Answer::Unsettled(place, view)
+                    Outcome::Unsettled(position, view) => {
+                        self.come(state, id, position);
+                        Answer::Unsettled(position, view)
                     }
-                    Standing::Queued(place) => {
+                    Outcome::Queued(position) => {
                         state.truth.queued(id);
-                        Answer::Queued(place)
+                        Answer::Queued(position)
                     }
-                    Standing::Absent(_) => Answer::Absent,
+                    Outcome::Absent(_) => Answer::Absent,
                 }
             }
-            Ask::Settle(place, view) => {
+            Ask::Settle(position, view) => {
                 if response.succeeded {
-                    let mut inside = ticket.settle(*place, view).1;
+                    let mut inside = entrant.settle(*position, view).1;
                     if self.mutant == Mutant::SettlesOwn {
-                        inside.epoch = *place;
+                        inside.epoch = *position;
                     }
                     self.let_in(state, id, inside, view.revision)
                 } else {
-                    Answer::Unsettled(*place, None)
+                    Answer::Unsettled(*position, None)
                 }
             }
-            Ask::Claim(place, view) => {
+            Ask::Claim(position, view) => {
                 if !state.truth.is_present(id) && state.store != before {
                     state.wrong.insert(TRACE);
                 }
-                match ticket.read_claim(response, *place, view) {
+                match entrant.read_claim(response, *position, view) {
                     Some(mut inside) => {
-                        if self.mutant == Mutant::ClaimOpens && inside.opener {
+                        if self.mutant == Mutant::ClaimOpens && inside.opened_phase {
                             inside.epoch = now;
                         }
-                        self.come(state, id, *place);
+                        self.come(state, id, *position);
                         self.let_in(state, id, inside, view.revision)
                     }
                     None => Answer::Absent,
                 }
             }
-            Ask::Leave(place, _, view) => {
-                let (handed, heirs) = (response.succeeded, view.as_ref().map(|v| v.heirs(*place)));
-                if !state.truth.left(id, Ticket::read_leave(response)) {
+            Ask::Leave(position, _, view) => {
+                let (handed, heirs) =
+                    (response.succeeded, view.as_ref().map(|v| v.heirs(*position)));
+                if !state.truth.left(id, Entrant::read_leave(response)) {
                     state.wrong.insert(LEAVING);
                 }
-                for (place, heir) in heirs.filter(|_| handed).unwrap_or_default() {
-                    self.come(state, read_id(&heir.id), place);
+                for (position, heir) in heirs.filter(|_| handed).unwrap_or_default() {
+                    self.come(state, read_id(&heir.id), position);
                 }
                 Answer::Left
             }
@@ -229,12 +230,12 @@ impl World {
     }
 
     /// Somebody has come in, whether it knows or not.
-    fn come(&self, state: &mut State, id: Id, place: i64) {
+    fn come(&self, state: &mut State, id: Id, position: i64) {
         let passed = state
             .store
             .view(&keys())
             .entries()
-            .any(|(its, entry)| its < place && entry.group != self.sessions[id.0]);
+            .any(|(its, entry)| its < position && entry.group != self.sessions[id.0]);
         if passed {
             state.wrong.insert(ORDER);
         }
@@ -243,7 +244,7 @@ impl World {
     }
 
     /// Somebody gets to know that it is inside, by what it saw at a revision. What must hold then.
-    fn let_in(&self, state: &mut State, _id: Id, inside: Inside, seen: i64) -> Answer {
+    fn let_in(&self, state: &mut State, _id: Id, inside: Holder, seen: i64) -> Answer {
         let right = state.truth.entered(&inside, &ids(&inside.dead), seen);
         if !right.epochs {
             state.wrong.insert(EPOCHS);
@@ -255,11 +256,11 @@ impl World {
     }
 
     /// Somebody believes to be inside.
-    fn believe(&self, state: &mut State, who: usize, inside: &Inside) {
+    fn believe(&self, state: &mut State, who: usize, inside: &Holder) {
         let (epoch, session) = (inside.epoch, self.sessions[who]);
         let person = &mut state.people[who];
-        person.stage = Stage::Inside(inside.place, epoch);
-        if inside.opener && !inside.dead.is_empty() {
+        person.stage = Stage::Inside(inside.position, epoch);
+        if inside.opened_phase && !inside.dead.is_empty() {
             // It does not wait for an answer, so it may have left when this arrives: as if it had waited for too long.
             let grave = |notice| Ask::Bury(Grave { inside: inside.clone(), notice });
             if self.delay {
@@ -297,8 +298,10 @@ impl World {
         }
         match answer {
             Answer::NotSo => self.ask(state, who, Ask::Enter),
-            Answer::Unsettled(place, None) => self.ask(state, who, Ask::Look(place)),
-            Answer::Unsettled(place, Some(view)) => self.ask(state, who, Ask::Settle(place, view)),
+            Answer::Unsettled(position, None) => self.ask(state, who, Ask::Look(position)),
+            Answer::Unsettled(position, Some(view)) => {
+                self.ask(state, who, Ask::Settle(position, view));
+            }
             Answer::NoLease | Answer::Absent => person.stage = Stage::Lost,
             Answer::Left => {
                 person.round += 1;
@@ -306,7 +309,7 @@ impl World {
                 person.mirror = None;
                 person.stage = Stage::Outside;
             }
-            Answer::Queued(place) => person.stage = Stage::Queued(place),
+            Answer::Queued(position) => person.stage = Stage::Queued(position),
             Answer::Inside(inside) => self.believe(state, who, &inside),
         }
     }
@@ -328,7 +331,7 @@ impl World {
     /// What to ask first.
     fn first(&self, person: &Person, who: usize) -> Ask {
         match person.mirror.as_ref().map(|view| view.guess(self.sessions[who])) {
-            Some(Guess::Joinable(phase, place, entry)) => Ask::Join(phase, place, entry),
+            Some(Guess::Joinable(phase, position, entry)) => Ask::Join(phase, position, entry),
             Some(Guess::Busy) => Ask::Enter,
             Some(Guess::Empty) => Ask::Knock,
             None => {
@@ -346,12 +349,12 @@ impl World {
         let person = &state.people[who];
         let mut now = state.store.view(&keys());
         let matters = match person.stage {
-            Stage::Queued(place) => self.turn(person, place) == Turn::Wait,
+            Stage::Queued(position) => self.turn(person, position) == Turn::Wait,
             _ if state.mirrors == 0 => false,
-            Stage::Inside(place, _) => {
+            Stage::Inside(position, _) => {
                 let others = |(_, entry): (i64, &Entry)| entry.group != self.sessions[who];
                 let early = self.mutant == Mutant::HandsOverEarly && now.entries().any(others);
-                early || !now.heirs(place).is_empty()
+                early || !now.heirs(position).is_empty()
             }
             Stage::Outside => {
                 let guess = now.guess(self.sessions[who]);
@@ -434,8 +437,8 @@ impl Model for World {
                         actions.push(Action::GiveUp(who));
                     }
                 }
-                Stage::Queued(place) => {
-                    if self.turn(person, *place) != Turn::Wait {
+                Stage::Queued(position) => {
+                    if self.turn(person, *position) != Turn::Wait {
                         actions.push(Action::Look(who));
                     }
                     if self.withdrawals {
@@ -451,8 +454,8 @@ impl Model for World {
             }
             // A lease ends only after its owner's clock has said so. Only one who is not inside may be without a clock:
             // stopped, or robbed of its lease by hand.
-            let ticket = self.ticket(who, person.round);
-            let mark = keys().mark(&ticket.group, &ticket.id);
+            let entrant = self.entrant(who, person.round);
+            let mark = keys().mark(&entrant.group, &entrant.id);
             let unaware =
                 matches!(
                     person.stage,
@@ -512,19 +515,20 @@ impl Model for World {
                 person.mirror = Some(view);
             }
             Action::Look(who) => {
-                let Stage::Queued(place) = state.people[who].stage else { return None };
-                let turn = self.turn(&state.people[who], place);
+                let Stage::Queued(position) = state.people[who].stage else { return None };
+                let turn = self.turn(&state.people[who], position);
                 let view = state.people[who].mirror.take()?;
                 match turn {
-                    Turn::Come => self.ask(&mut state, who, Ask::Claim(place, view)),
+                    Turn::Come => self.ask(&mut state, who, Ask::Claim(position, view)),
                     Turn::Inside => {
-                        let inside = self.ticket(who, state.people[who].round).inside(place, &view);
+                        let inside =
+                            self.entrant(who, state.people[who].round).inside(position, &view);
                         if let Some(inside) = inside {
                             let id = (who, state.people[who].round);
                             self.let_in(&mut state, id, inside.clone(), view.revision);
                             self.believe(&mut state, who, &inside);
                         } else {
-                            self.ask(&mut state, who, Ask::Settle(place, view));
+                            self.ask(&mut state, who, Ask::Settle(position, view));
                         }
                     }
                     Turn::Gone => state.people[who].stage = Stage::Lost,
@@ -534,12 +538,12 @@ impl Model for World {
             Action::Leave(who) => {
                 let person = &mut state.people[who];
                 let resent = person.resent;
-                let (Stage::Queued(place) | Stage::Inside(place, _)) = person.stage else {
+                let (Stage::Queued(position) | Stage::Inside(position, _)) = person.stage else {
                     return None;
                 };
                 let inside = matches!(person.stage, Stage::Inside(..));
                 let view = person.mirror.take().filter(|_| inside);
-                self.ask(&mut state, who, Ask::Leave(place, resent, view));
+                self.ask(&mut state, who, Ask::Leave(position, resent, view));
             }
             Action::Doubt(who) => {
                 let person = &mut state.people[who];

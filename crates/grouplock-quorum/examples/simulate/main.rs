@@ -1,13 +1,18 @@
 //! Simulates, and writes a page with tables and plots: `simulate --out DIRECTORY [--seed NUMBER]`.
 
+// The tests use the rest.
+#[allow(dead_code)]
+mod simulation;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use grouplock_quorum::simulation::{Load, Report, run};
-use grouplock_quorum::{Coterie, CoterieError, Precedence, Settings, Time};
+use grouplock_quorum::{Coterie, Precedence, Settings, Time};
 use grouplock_testing::plot::{Line, draw};
+
+use simulation::{Load, Report, run};
 
 const USAGE: &str = "simulate --out DIRECTORY [--seed NUMBER]";
 
@@ -50,28 +55,29 @@ fn write(out: &Path, seed: u64) -> Result<(), Box<dyn std::error::Error>> {
     let (concurrency, plot_concurrency) = concurrency(seed)?;
     let faults = faults(seed)?;
     let page = format!(
-        "# GBP, simulated\n\n*For whoever studies GBP.*\n\n\
+        "# GBP, simulated\n\n*For people who study GBP.*\n\n\
          Written by `cargo run --release -p grouplock-quorum --example simulate -- --out docs/quorum \
-         --seed {seed}`. The members and processes are those that ship; network, clock and load are simulated, and \
-         the same seed gives the same page. In every run mutual exclusion and the growth of epochs are watched; a \
-         breach would stop the program. [What the algorithm is](../algorithms/gbp.md).\n\n\
+         --seed {seed}`. The members and processes are the code that ships. Network, clock and load are \
+         simulated, and the same seed gives the same page. Every run checks mutual exclusion and \
+         the growth of epochs; a violation would stop the program. [The \
+         algorithm](../algorithms/gbp.md).\n\n\
          ## Messages: nobody competes\n\n\
          l processes of one session ask at once. The paper's 3l + 3(q−1) is met exactly.\n\n{idle}\n\
          ## Messages: all compete\n\n\
-         300 processes, 40 sessions, 5 entries each, delays from 0.1 to 5 ms. I inquiries, Y votes given back, N \
-         notices of competition; \"counted\" is 3·entries + 3(q−1)·stages + I + 2Y + N.\n\n{contended}\n\
+         300 processes, 40 sessions, 5 entries each, delays from 0.1 to 5 ms. I inquiries, Y returned votes, N notices of competition; \"counted\" is 3·entries + 3(q−1)·stages + I + 2Y + N.\n\n{contended}\n\
          ![messages per stage](messages.svg)\n\n\
          ## Waiting, by priority\n\n\
-         Seven members, 60 processes, six sessions: five of priority 5 that never rest, one of priority 0. Sixty \
-         seconds. With the paper's static priorities the last starves: its longest wait grows with the \
-         run. With aging it waits five weights, and no longer than that and a few stages.\n\n{waits}\n\
+         Seven members, 60 processes, six sessions: five of priority 5 that never pause, one of priority 0. The run takes sixty seconds. \
+         With the paper's static priorities the last session starves: its longest wait grows with \
+         the run. With aging it waits five weights and at most a few stages more.\n\n{waits}\n\
          ![longest wait of priority 0](waits.svg)\n\n\
          ## Concurrency\n\n\
          1,000 processes at 31 members, 3 entries each.\n\n{concurrency}\n\
          ![entries per stage](concurrency.svg)\n\n\
          ## Faults\n\n\
-         5 % of messages lost, 5 % twice, delays from 0.1 to 15 ms (so out of order), 0.5 % of stays end with the \
-         process's death; asked again after 50 ms, leases of 1 s. Four entries each.\n\n{faults}"
+         5 % of messages are lost, 5 % arrive twice, and delays from 0.1 to 15 ms reorder them. \
+         0.5 % of stays end with the death of the process. Requests are repeated after 50 ms; \
+         leases take 1 s. Each process enters four times.\n\n{faults}"
     );
     std::fs::create_dir_all(out).map_err(|error| format!("{}: {error}", out.display()))?;
     for (name, text) in [
@@ -223,11 +229,12 @@ fn concurrency(seed: u64) -> TextAndPlot {
 }
 
 fn faults(seed: u64) -> Result<String, Box<dyn std::error::Error>> {
-    let mut table = "| members | processes | entries | died inside | lost a place | still waiting \
+    let mut table =
+        "| members | processes | entries | died inside | lost holdings | still waiting \
                      | messages an entry | broken |\n|---|---|---|---|---|---|---|---|\n"
-        .to_owned();
+            .to_owned();
     for (members, processes) in [(3, 50), (7, 200), (13, 500), (31, 2000)] {
-        let report = sound(&hostile(members, processes)?, seed)?;
+        let report = sound(&Load::hostile(Coterie::smallest(members)?, processes), seed)?;
         let _ = writeln!(
             table,
             "| {members} | {processes} | {} | {} | {} | {} | {:.1} | {} |",
@@ -240,22 +247,4 @@ fn faults(seed: u64) -> Result<String, Box<dyn std::error::Error>> {
         );
     }
     Ok(table)
-}
-
-fn hostile(members: u16, processes: u64) -> Result<Load, CoterieError> {
-    let quiet = Load::quiet(Coterie::smallest(members)?);
-    let retry = Duration::from_millis(50);
-    Ok(Load {
-        settings: Settings { retry, lease: Some(Duration::from_secs(1)), ..quiet.settings },
-        processes,
-        sessions: 25,
-        rounds: 4,
-        think: Duration::from_millis(200),
-        delay: (Duration::from_micros(100), Duration::from_millis(15)),
-        loss: 50,
-        duplication: 50,
-        deaths: 5,
-        until: Time::from_micros(600_000_000),
-        ..quiet
-    })
 }

@@ -282,29 +282,29 @@ fn page(idle: &str, contended: &str, latency: &str) -> String {
         "\
 # GBP on the wire
 
-*For whoever studies GBP, or runs a cluster of it.*
+*For people who study GBP, or who run a cluster.*
 
-Written by `cargo run --release -p grouplock-quorum --example wire -- --out docs/quorum`, on {model}, {cores} cores; the figures are those of one run. Members are processes that talk over TCP on one machine, policy `fifo`; they count their messages themselves (`grouplock_messages_total`). Messages of a member to itself are none, renewals of leases and messages said again after a second without an answer are counted apart, and so is what is no part of the protocol: being told that one waits, looking, and keeping connections alive. [The same, simulated](README.md); [what the algorithm is](../algorithms/gbp.md).
+Written by `cargo run --release -p grouplock-quorum --example wire -- --out docs/quorum`, on {model}, {cores} cores; the figures are those of one run. Members are processes that talk over TCP on one machine, policy `fifo`; they count their messages themselves (`grouplock_messages_total`). A message of a member to itself does not count. Renewals of leases, and messages that are repeated after a second without an answer, are counted separately. So are frames that are not part of the protocol: the notice that a request waits, looks, and keep-alive frames. [The simulation](README.md); [the algorithm](../algorithms/gbp.md).
 
 ## Nobody competes
 
-l processes of one session, inside together, then out. Measured at every home in turn: the least and the most.
+l processes of one session enter together, then leave. Every home is measured: the smallest and the largest count.
 
 | members | q | l | sent | 3l + 3(q−1) | exactly |
 |---|---|---|---|---|---|
 {idle}
 ## All compete
 
-{THREADS} threads, two sessions at every home, {entries} entries, each with a priority from 0 to 9: it counts where the policy is `priority:100ms`. I inquiries, Y votes given back, N notices of competition (which the paper has not), R requests sent again for a better claim; \"counted\" is 3·entries + 3(q−1)·stages + I + 2Y + N + R. \"a stage\" is what it takes beside the three messages of each process; 6(q−1) is the most that the paper's reasoning allows, when every vote is asked back once.
+{THREADS} threads, two sessions at every home, {entries} entries, each with a priority from 0 to 9, which matters with the policy `priority:100ms`. I inquiries, Y returned votes, N notices of competition (not in the paper), R requests repeated for a better claim; \"counted\" is 3·entries + 3(q−1)·stages + I + 2Y + N + R. \"a stage\" is the cost without the three messages of each process; 6(q−1) is the upper bound by the paper's argument, if every vote is asked back once.
 
-| members | q | policy | entries | stages | I | Y | N | R | sent | counted | said again | a stage | 3(q−1) | 6(q−1) |
+| members | q | policy | entries | stages | I | Y | N | R | sent | counted | repeated | a stage | 3(q−1) | 6(q−1) |
 |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
 {contended}
 ![messages per stage](wire.svg)
 
 ## How long it takes
 
-One process enters and leaves, alone, {PASSAGES} times; microseconds. Leaving includes that the home has confirmed it. Promises are flushed to a file system on disk, or to one in memory, where flushing costs nothing. \"flushes\" and \"flushing\" are sums over all members for one passage, from `grouplock_flush_seconds`; those of different members overlap.
+One process enters and leaves, alone, {PASSAGES} times; microseconds. Leaving includes the confirmation by the home. Records are flushed to a file system on disk, or to one in memory, where flushing costs nothing. \"flushes\" and \"flushing\" are sums over all members for one passage, from `grouplock_flush_seconds`; those of different members overlap.
 
 | members | log on | median | 90 % | flushes | flushing |
 |---|---|---|---|---|---|

@@ -1,4 +1,4 @@
-//! What this process says of itself to those who look.
+//! What this process shows of itself to others.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use grouplock_room::myself::{self, cut};
 use crate::time::Time;
 use crate::wire::{About, LONGEST_COMMAND, LONGEST_HOST, LONGEST_USER};
 
-/// What does not change from one request to the next.
+/// The parts that are equal for all requests.
 #[derive(Clone, Debug)]
 pub(super) struct Myself {
     host: String,
@@ -16,7 +16,7 @@ pub(super) struct Myself {
 }
 
 impl Myself {
-    /// With `command` instead of our command line, if given.
+    /// If `command` is given, it replaces our command line.
     pub(super) fn new(command: Option<&str>) -> Self {
         let command = command.map_or_else(myself::command_line, str::to_owned);
         Myself {

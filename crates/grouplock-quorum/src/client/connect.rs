@@ -20,19 +20,19 @@ use crate::clock::Clock;
 use crate::name::ProcessId;
 use crate::wire::{Cluster, Connection};
 
-/// How long one of the hosts of a place may keep us from trying the next.
+/// How long one host of a place may take before the next is tried.
 const NEXT_HOST: Duration = Duration::from_millis(200);
-/// How long to wait for a driver that has answers to wait for itself.
+/// How long to wait for the driver, which waits for members itself.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// All that this process has to do with the cluster at a place. Once made it stays: a program that looks at a room again
-/// and again would else connect again and again.
+/// The connection of this process to the cluster at a place. It stays until the process ends, so
+/// that a program that looks at a room repeatedly connects only once.
 pub(super) struct Client {
     place: String,
     cluster: Cluster,
     clock: Clock,
     orders: UnboundedSender<Order>,
-    /// The process whose thread drives it: a child that was forked has none.
+    /// The process that made this client. After `fork` the child has no thread that drives it.
     pid: u32,
     random: RandomState,
     processes: AtomicU64,
@@ -40,27 +40,27 @@ pub(super) struct Client {
 
 static CLIENTS: Mutex<Vec<(String, Arc<Client>)>> = Mutex::new(Vec::new());
 
-fn known(place: &str) -> Option<Arc<Client>> {
-    let clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
+fn known(clients: &[(String, Arc<Client>)], place: &str) -> Option<Arc<Client>> {
     let mut here = clients.iter().filter(|(at, client)| at == place && client.is_ours());
     here.next().map(|(_, client)| Arc::clone(client))
 }
 
 impl Client {
-    /// The one that there is, or a new one.
+    /// Returns the client for a place. Makes it if there is none.
     pub(super) fn at(place: &Place) -> Result<Arc<Self>, RoomError> {
         let name = place.to_string();
-        if let Some(client) = known(&name) {
+        let lock = || CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = known(&lock(), &name) {
             return Ok(client);
         }
-        let client = Arc::new(Client::start(place)?);
-        // If somebody was faster, theirs is the one.
-        if let Some(client) = known(&name) {
-            return Ok(client);
-        }
-        let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
-        clients.push((name, Arc::clone(&client)));
-        Ok(client)
+        // Not under the lock: other places must not wait for this one.
+        let new = Arc::new(Client::start(place)?);
+        let mut clients = lock();
+        // If another thread was faster, its client is the one.
+        Ok(known(&clients, &name).unwrap_or_else(|| {
+            clients.push((name, Arc::clone(&new)));
+            new
+        }))
     }
 
     fn start(place: &Place) -> Result<Self, RoomError> {
@@ -72,7 +72,7 @@ impl Client {
         let random = RandomState::new();
         let security = Security::of(place)?;
         let clock = Clock::start();
-        // Nobody can guess it who does not know the state of the hasher, which is random and nowhere else.
+        // Only the random state of the hasher gives this number, so nobody can guess it.
         let dialler = Dialler { security, clock, client: random.hash_one("client"), cluster: None };
         let (orders, inbox) = unbounded_channel();
         let (tell, told) = mpsc::channel();
@@ -98,7 +98,7 @@ impl Client {
         self.pid == std::process::id()
     }
 
-    /// A number that no process has had and none will have.
+    /// A number that no other process has.
     pub(super) fn new_process(&self) -> ProcessId {
         ProcessId(self.random.hash_one(self.processes.fetch_add(1, Ordering::Relaxed)))
     }
@@ -111,7 +111,7 @@ impl Client {
     /// What the members see.
     ///
     /// # Errors
-    /// If none answers.
+    /// If no member answers.
     pub(super) fn look(&self, room: Option<&RoomName>) -> Result<Parts, RoomError> {
         if !self.is_ours() {
             return Err(RoomError::Forked);
@@ -125,10 +125,10 @@ impl Client {
         Ok(parts)
     }
 
-    /// What the members see of a room, if one of them knows of it.
+    /// What the members see of a room, if one of them knows it.
     ///
     /// # Errors
-    /// [`RoomError::NoSuchRoom`] if none of those who answer does.
+    /// [`RoomError::NoSuchRoom`] if no member that answers knows it.
     pub(super) fn look_at(&self, room: &RoomName) -> Result<Parts, RoomError> {
         let parts = self.look(Some(room))?;
         if parts.answered.values().any(|part| part.stage.is_some()) {
@@ -137,7 +137,7 @@ impl Client {
         Err(RoomError::NoSuchRoom { name: room.to_string(), place: self.place.clone() })
     }
 
-    /// The rooms that members know of.
+    /// The rooms that the members know.
     pub(super) fn rooms(&self) -> Result<Vec<RoomName>, RoomError> {
         let parts = self.look(None)?;
         let names = parts.answered.values().flat_map(|part| &part.rooms);
@@ -172,7 +172,7 @@ fn drive(
     });
 }
 
-/// A connection to one of the hosts; the next is tried when one fails or takes long.
+/// Connects to one of the hosts. Tries the next when one fails or is slow.
 async fn find(hosts: &[String], dialler: &Dialler) -> Result<Connection, String> {
     let mut failures = Vec::new();
     let mut dials = JoinSet::new();

@@ -1,9 +1,12 @@
 //! The task that talks to the members for all requests of a client.
 //!
-//! It has a [`Process`] of the protocol core for each request and a link to each member that is needed. Whatever was
-//! said on a link that broke may be lost, so when it stands again everything that is outstanding there is said again: who
-//! waits keeps its place, who is inside stays inside. A request that is over stays until its home has heard
-//! of it: a Ping follows the Leave, and the Pong tells that the home has read both.
+//! It has a [`Process`] of the protocol core for each request, and a link to each member that it
+//! needs. Messages on a link that broke may be lost. So when the link is up again, the driver
+//! repeats everything that is outstanding there: a waiter keeps its position, a holder stays
+//! inside. A request that is over stays until its home knows it: a Ping follows the Leave, and the
+//! Pong proves that the home has read both.
+
+pub(super) mod decision;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -12,25 +15,25 @@ use grouplock_room::remote::{Desk, Grant};
 use grouplock_room::{Loss, Patience, RoomError};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use self::decision::{Decision, FIRST_WORD};
 use super::clock::{before, instant, time};
-use super::decision::{Decision, FIRST_WORD};
-use super::entry::{Entry, FAREWELL, Phase, drift, notice};
+use super::entry::{Entry, FAREWELL, Progress, drift, notice};
 use super::link::{self, Dialler, News};
 use super::parts::Parts;
-use super::question::{Asker, Extent, Question};
+use super::question::{Asker, Extent, Questions};
 use super::view;
 use crate::clock::Clock;
 use crate::message::{GroupMessage, ProcessMessage};
 use crate::name::{MemberId, ProcessId, home, homes};
-use crate::process::{Process, Standing};
+use crate::process::{Process, ProcessState};
 use crate::settings::Votes;
 use crate::time::Time;
-use crate::wire::{About, Cluster, Connection, Frame, Reason};
+use crate::wire::{About, Cluster, Connection, Frame, Outbox, Reason};
 
-/// What those who enter want done.
+/// What rooms ask the driver to do.
 pub(super) enum Order {
-    Enter(Box<Wanted>),
-    /// The request is withdrawn, or the room left.
+    Enter(Box<NewRequest>),
+    /// The request is withdrawn, or the program leaves the room.
     End(ProcessId),
     Look {
         room: Option<String>,
@@ -39,26 +42,26 @@ pub(super) enum Order {
 }
 
 /// A request.
-pub(super) struct Wanted {
+pub(super) struct NewRequest {
     pub(super) process: ProcessId,
     pub(super) room: String,
     pub(super) session: String,
     pub(super) about: About,
     pub(super) desk: Desk,
-    /// Whether somebody is blocked until it is known if it has to wait.
+    /// A thread is blocked until it is known whether the request must wait.
     pub(super) decide: bool,
 }
 
-/// The connection to a member, as far as there is one.
-pub(super) enum Link {
-    /// Nobody has needed it yet.
+/// The link to a member.
+enum Link {
+    /// No request has needed it yet.
     Unused,
     Dialling,
     Up {
-        frames: UnboundedSender<Frame>,
-        /// Whose Leave went before each Ping that was not answered yet, and when.
+        outbox: Outbox,
+        /// For each Ping without an answer: the process whose Leave it followed, and when.
         leaving: VecDeque<(ProcessId, Time)>,
-        /// How long a message takes, measured last.
+        /// How long a message takes, by the last measurement.
         delay: Duration,
     },
     Down {
@@ -69,23 +72,23 @@ pub(super) enum Link {
 
 pub(super) struct Driver {
     place: String,
-    pub(super) cluster: Cluster,
-    pub(super) clock: Clock,
+    cluster: Cluster,
+    clock: Clock,
     lease: Duration,
     dialler: Dialler,
-    pub(super) links: Vec<Link>,
-    pub(super) entries: HashMap<ProcessId, Entry>,
+    links: Vec<Link>,
+    entries: HashMap<ProcessId, Entry>,
     timers: BTreeSet<(Time, ProcessId)>,
-    pub(super) questions: HashMap<u64, Question>,
-    pub(super) last_question: u64,
-    /// Rooms that members are being asked about for requests, and those who want to know after that.
-    pub(super) looks: HashMap<String, Vec<ProcessId>>,
+    questions: Questions,
+    /// The rooms that members are being asked about, each with the requests that need another look
+    /// after that.
+    looks: HashMap<String, Vec<ProcessId>>,
     tell: UnboundedSender<(MemberId, News)>,
     news: UnboundedReceiver<(MemberId, News)>,
 }
 
 impl Driver {
-    /// With the connection that told us of the cluster.
+    /// Starts with the connection that described the cluster.
     pub(super) fn new(place: String, dialler: Dialler, first: Connection) -> Self {
         let cluster = first.welcome.cluster.clone();
         let (tell, news) = unbounded_channel();
@@ -93,15 +96,15 @@ impl Driver {
         let mut driver = Driver {
             place,
             clock: dialler.clock,
-            // Without leases nothing ends by itself, and a home that was told nothing waits for ever.
+            // Without leases nothing ends by itself, and a home that never hears of an end waits
+            // forever.
             lease: cluster.settings.lease.unwrap_or(Duration::from_secs(60)),
             links: cluster.members.iter().map(|_| Link::Unused).collect(),
             cluster,
             dialler,
             entries: HashMap::new(),
             timers: BTreeSet::new(),
-            questions: HashMap::new(),
-            last_question: 0,
+            questions: Questions::default(),
             looks: HashMap::new(),
             tell,
             news,
@@ -110,7 +113,7 @@ impl Driver {
         driver
     }
 
-    /// Until there are no orders any more and nothing is left to be told.
+    /// Runs until there are no more orders and every end is confirmed.
     pub(super) async fn run(mut self, mut orders: UnboundedReceiver<Order>) {
         let mut open = true;
         while open || !self.entries.is_empty() {
@@ -136,8 +139,8 @@ impl Driver {
 
     // ---- requests ----
 
-    fn enter(&mut self, wanted: Wanted) {
-        let Wanted { process: id, room, session, about, desk, decide } = wanted;
+    fn enter(&mut self, wanted: NewRequest) {
+        let NewRequest { process: id, room, session, about, desk, decide } = wanted;
         let (now, members) = (self.clock.now(), self.links.len() as u16);
         let mut process = Process::new(id, members, self.cluster.settings).with_pid(about.pid);
         let by = now + FIRST_WORD;
@@ -155,7 +158,7 @@ impl Driver {
             session,
             process,
             about,
-            phase: Phase::Asking(decision),
+            progress: Progress::Asking(decision),
             claim: None,
             introduced: false,
             farewell: deadline.map(|deadline| before(deadline, FAREWELL)),
@@ -173,11 +176,11 @@ impl Driver {
         }
     }
 
-    /// It is over. If there is an error, it is told when nothing is left of the request.
-    pub(super) fn end(&mut self, id: ProcessId, error: Option<RoomError>) {
+    /// Ends a request. An error is reported when nothing of the request is left.
+    fn end(&mut self, id: ProcessId, error: Option<RoomError>) {
         let until = self.clock.now() + self.lease;
         let Some(entry) = self.entries.get_mut(&id) else { return };
-        if matches!(entry.phase, Phase::Ending { .. }) {
+        if matches!(entry.progress, Progress::Ending { .. }) {
             return;
         }
         if entry.unwanted {
@@ -185,9 +188,9 @@ impl Driver {
         } else {
             entry.process.leave();
         }
-        entry.phase = Phase::Ending { error, until };
+        entry.progress = Progress::Ending { error, until };
         if !matches!(self.links[entry.home.index()], Link::Up { .. })
-            && let Phase::Ending { error, .. } = &mut entry.phase
+            && let Progress::Ending { error, .. } = &mut entry.progress
             && let Some(error) = error.take()
         {
             entry.desk.failed(error);
@@ -195,29 +198,29 @@ impl Driver {
         self.settle(id);
     }
 
-    /// Its home has read that it is over.
+    /// The home has read that the request is over.
     fn ended(&mut self, id: ProcessId) {
         let Some(entry) = self.forget(id) else { return };
-        match entry.phase {
-            Phase::Ending { error: Some(error), .. } => entry.desk.failed(error),
+        match entry.progress {
+            Progress::Ending { error: Some(error), .. } => entry.desk.failed(error),
             _ => entry.desk.left(),
         }
     }
 
-    /// Sends what there is to send, tells what there is to tell, and sets the timer.
+    /// Sends messages, reports to the program, and sets the timer.
     fn settle(&mut self, id: ProcessId) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let link = &mut self.links[entry.home.index()];
         while let Some((_, message)) = entry.process.poll_transmit() {
-            if let Link::Up { frames, leaving, .. } = link {
+            if let Link::Up { outbox, leaving, .. } = link {
                 let leaves = matches!(message, ProcessMessage::Leave { .. });
                 let about = (!entry.introduced && !leaves).then(|| entry.about.clone());
                 let room = entry.room.clone();
-                // A link that has just broken tells so itself.
-                let _ = frames.send(Frame::Process { room, process: id, message, about });
-                if leaves && matches!(entry.phase, Phase::Ending { .. }) {
+                // If the link has just broken, it reports that itself.
+                outbox.push_or_cut(Frame::Process { room, process: id, message, about });
+                if leaves && matches!(entry.progress, Progress::Ending { .. }) {
                     leaving.push_back((id, self.clock.now()));
-                    let _ = frames.send(Frame::Ping);
+                    outbox.push_or_cut(Frame::Ping);
                 }
             }
         }
@@ -226,35 +229,35 @@ impl Driver {
         }
     }
 
-    /// Tells the one who asked how its process stands; false if the request is over.
+    /// Reports the state of the process to the program. Returns `false` if the request is over.
     fn update(&mut self, id: ProcessId) -> bool {
         let Some(entry) = self.entries.get_mut(&id) else { return false };
-        match (entry.process.standing(), &mut entry.phase) {
-            (Standing::Inside { epoch, valid_until }, Phase::Asking(_)) => {
-                let ends = valid_until.map(|until| before(until, drift(self.lease)));
-                let told = ends.map(|ends| before(ends, notice(self.lease)));
+        // When others may be admitted, and until when the holder may trust the lease.
+        let trusted = |until: Option<Time>| {
+            let ends = until.map(|until| before(until, drift(self.lease)));
+            let told = ends.map(|ends| before(ends, notice(self.lease)));
+            (ends, told.map(|told| instant(self.clock, told)))
+        };
+        match (entry.process.state(), &mut entry.progress) {
+            (ProcessState::Inside { epoch, valid_until }, Progress::Asking(_)) => {
+                let (ends, valid_until) = trusted(valid_until);
                 entry.desk.grace(notice(self.lease));
-                entry.phase = Phase::Inside { ends, lost: false };
-                let valid_until = told.map(|told| instant(self.clock, told));
+                entry.progress = Progress::Inside { ends, lost: false };
                 let recovered = entry.process.recovered().map(view::recovered);
-                // If it is not wanted any more, an order to end it is on its way.
+                // If the program no longer wants it, an order to end it will follow.
                 entry.unwanted = !entry.desk.granted(Grant { epoch, recovered, valid_until });
             }
-            (Standing::Inside { valid_until, .. }, Phase::Inside { ends, lost: false }) => {
-                let later = valid_until.map(|until| before(until, drift(self.lease)));
+            (ProcessState::Inside { valid_until, .. }, Progress::Inside { ends, lost: false }) => {
+                let (later, valid_until) = trusted(valid_until);
                 if later > *ends {
                     *ends = later;
-                    let told = later.map(|later| before(later, notice(self.lease)));
-                    let told = told.map(|told| instant(self.clock, told));
-                    if let Some(told) = told {
-                        // If it comes too late, the timer tells.
-                        let _ = entry.desk.renewed(told);
-                    }
+                    // If it is too late, the timer reports the loss.
+                    valid_until.map(|until| entry.desk.renewed(until));
                 }
             }
-            (Standing::Lost, Phase::Inside { .. }) => {
+            (ProcessState::Lost, Progress::Inside { .. }) => {
                 let (home, peer) = (entry.home, &self.cluster.members[entry.home.index()]);
-                let why = format!("{home} ({}) has given the place away", peer.address);
+                let why = format!("{home} ({}) has ended the holding", peer.address);
                 entry.desk.lost(Loss::Expired(why));
                 self.forget(id);
                 return false;
@@ -272,7 +275,7 @@ impl Driver {
         Some(entry)
     }
 
-    pub(super) fn arm(&mut self, id: ProcessId) {
+    fn arm(&mut self, id: ProcessId) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let due = entry.due(self.lease);
         if due != entry.armed {
@@ -284,11 +287,11 @@ impl Driver {
         }
     }
 
-    /// Those in a hurry do not wait for a home that is down.
+    /// Ends or moves impatient requests whose home is down.
     fn fail_impatient(&mut self, home: MemberId, why: &str) {
         let here = |entry: &Entry| {
             entry.home == home
-                && matches!(entry.phase, Phase::Asking(_))
+                && matches!(entry.progress, Progress::Asking(_))
                 && self.is_hasty(entry.desk.patience())
         };
         let all = self.entries.iter().filter(|(_, entry)| here(entry));
@@ -300,14 +303,15 @@ impl Driver {
         }
     }
 
-    /// Whether a request does not wait as long as a member has to come back.
+    /// Whether a request will not wait until a member may be back.
     fn is_hasty(&self, patience: Patience) -> bool {
         let back = Instant::now() + self.lease / 4;
         patience == Patience::None || patience.deadline().is_some_and(|deadline| deadline <= back)
     }
 
-    /// The first of those who stand in for the home of a session, the home included, that is not known to be down. Who is not
-    /// `hasty` leaves a member a quarter of a lease to come back: two groups of one session would not share.
+    /// The first member that can serve a session and is not known to be down, beginning with its
+    /// home. If not `hasty`, a member has a quarter of a lease to come back: two groups with one
+    /// session would not share.
     fn stand_in(&self, session: &str, hasty: bool) -> Option<MemberId> {
         if self.cluster.settings.votes == Votes::OwnQuorum {
             return None;
@@ -321,7 +325,7 @@ impl Driver {
         homes(session, self.links.len() as u16).into_iter().find(|member| !down(member))
     }
 
-    /// Asks who stands in for a home that is down; false if there is nobody.
+    /// Asks the member that stands in for a home that is down. Returns `false` if there is none.
     fn turn(&mut self, id: ProcessId, hasty: bool) -> bool {
         let now = self.clock.now();
         let Some(session) = self.entries.get(&id).map(|entry| entry.session.clone()) else {
@@ -341,19 +345,19 @@ impl Driver {
         true
     }
 
-    pub(super) fn fail_unreachable(&mut self, id: ProcessId, why: &str) {
+    fn fail_unreachable(&mut self, id: ProcessId, why: &str) {
         let Some(entry) = self.entries.get(&id) else { return };
         let (home, session) = (entry.home, &entry.session);
         let address = &self.cluster.members[home.index()].address;
         let reason = format!(
-            "session `{session}` is at home at {home} ({address}), which must be up to enter it: {why}"
+            "the home of session `{session}` is {home} ({address}), which must be up to enter it: {why}"
         );
         self.end(id, Some(RoomError::Unreachable { place: self.place.clone(), reason }));
     }
 
     // ---- members ----
 
-    pub(super) fn start_link(&mut self, member: MemberId, first: Option<Connection>) {
+    fn start_link(&mut self, member: MemberId, first: Option<Connection>) {
         let link = &mut self.links[member.index()];
         if !matches!(link, Link::Unused) {
             return;
@@ -367,8 +371,8 @@ impl Driver {
 
     fn hear(&mut self, member: MemberId, news: News) {
         match news {
-            News::Up(frames, delay) => {
-                self.links[member.index()] = Link::Up { frames, leaving: VecDeque::new(), delay };
+            News::Up(outbox, delay) => {
+                self.links[member.index()] = Link::Up { outbox, leaving: VecDeque::new(), delay };
                 self.resume(member);
             }
             News::Down(why) => {
@@ -377,7 +381,8 @@ impl Driver {
                     _ => self.clock.now(),
                 };
                 self.links[member.index()] = Link::Down { why: why.clone(), since };
-                self.miss(member, &why);
+                self.questions.miss(member, &why);
+                self.answer();
                 self.fail_impatient(member, &why);
             }
             News::Heard(frame) => self.read(member, frame),
@@ -392,7 +397,7 @@ impl Driver {
         }
     }
 
-    /// Says again what is outstanding at that member.
+    /// Repeats everything that is outstanding at a member.
     fn resume(&mut self, member: MemberId) {
         let (now, delay) = (self.clock.now(), self.delay(member));
         let here = self.entries.iter().filter(|(_, entry)| entry.home == member);
@@ -401,19 +406,44 @@ impl Driver {
             let Some(entry) = self.entries.get_mut(&id) else { continue };
             entry.introduced = false;
             entry.process.set_delay(delay);
-            match entry.phase {
-                Phase::Asking(_) | Phase::Inside { lost: false, .. } => {
+            match entry.progress {
+                Progress::Asking(_) | Progress::Inside { lost: false, .. } => {
                     entry.process.handle_reconnect(now);
                 }
-                Phase::Inside { lost: true, .. } => {}
-                Phase::Ending { .. } => entry.process.leave_again(member),
+                Progress::Inside { lost: true, .. } => {}
+                Progress::Ending { .. } => entry.process.leave_again(member),
             }
             self.settle(id);
         }
-        if let Link::Up { frames, .. } = &self.links[member.index()] {
-            for (number, question) in &self.questions {
-                if question.open.contains_key(&member) {
-                    let _ = frames.send(question.frame(*number));
+        if let Link::Up { outbox, .. } = &self.links[member.index()] {
+            self.questions.unanswered(member).for_each(|frame| outbox.push_or_cut(frame));
+        }
+    }
+
+    /// Asks all members what they see.
+    fn ask(&mut self, room: Option<String>, extent: Extent, asker: Asker) {
+        let members = self.links.len() as u16;
+        (0..members).for_each(|member| self.start_link(MemberId(member), None));
+        let look = self.questions.ask(self.clock.now(), members, (room, extent), asker);
+        for (member, link) in (0..).map(MemberId).zip(&self.links) {
+            match link {
+                Link::Up { outbox, .. } => outbox.push_or_cut(look.clone()),
+                Link::Down { why, .. } => self.questions.miss(member, why),
+                Link::Unused | Link::Dialling => {}
+            }
+        }
+        self.answer();
+    }
+
+    /// Reports the questions that all members have answered or missed.
+    fn answer(&mut self) {
+        for question in self.questions.take_answered() {
+            match question.asker {
+                // The caller may be gone.
+                Asker::Caller(answer) => drop(answer.send(question.parts)),
+                Asker::Entries(ids) => {
+                    let room = question.room.unwrap_or_default();
+                    self.weigh_all(&room, &ids, &question.parts);
                 }
             }
         }
@@ -426,7 +456,10 @@ impl Driver {
             }
             Frame::Queued { process, claim, inside, .. } => self.queued(process, claim, inside),
             Frame::Denied { process, reason, .. } => self.denied(member, process, &reason),
-            Frame::Seen { question, seen } => self.read_seen(member, question, seen),
+            Frame::Seen { question, seen } => {
+                self.questions.hear(member, question, seen);
+                self.answer();
+            }
             Frame::Pong => {
                 let now = self.clock.now();
                 if let Link::Up { leaving, delay, .. } = &mut self.links[member.index()]
@@ -436,14 +469,15 @@ impl Driver {
                     self.ended(id);
                 }
             }
-            // Nothing that a client is sent.
+            // Clients do not receive other frames.
             _ => {}
         }
     }
 
-    /// Its home refuses the request: nothing is left of it there.
+    /// The home refuses the request and keeps nothing of it.
     fn denied(&mut self, from: MemberId, id: ProcessId, reason: &Reason) {
-        let asks = |entry: &Entry| entry.home == from && matches!(entry.phase, Phase::Asking(_));
+        let asks =
+            |entry: &Entry| entry.home == from && matches!(entry.progress, Progress::Asking(_));
         if self.entries.get(&id).is_some_and(asks)
             && let Some(entry) = self.forget(id)
         {
@@ -461,13 +495,14 @@ impl Driver {
                 entry.process.handle(now, from, message);
                 self.settle(id);
             }
-            // It has left, or died with another client of the same secret, or asks elsewhere: nobody is inside.
+            // It has left, or belonged to another client with the same secret, or asks another
+            // member: it is not inside.
             _ => {
                 if let GroupMessage::Enter { attempt, .. } = message
-                    && let Link::Up { frames, .. } = &self.links[from.index()]
+                    && let Link::Up { outbox, .. } = &self.links[from.index()]
                 {
                     let message = ProcessMessage::Leave { attempt, entered: false };
-                    let _ = frames.send(Frame::Process { room, process: id, message, about: None });
+                    outbox.push_or_cut(Frame::Process { room, process: id, message, about: None });
                 }
             }
         }
@@ -477,12 +512,13 @@ impl Driver {
 
     fn alarm(&self) -> Option<Time> {
         let entries = self.timers.first().map(|(time, _)| *time);
-        entries.into_iter().chain(self.questions.values().map(|question| question.by)).min()
+        entries.into_iter().chain(self.questions.due()).min()
     }
 
     fn ring(&mut self) {
         let now = self.clock.now();
-        self.ring_for_questions(now);
+        self.questions.expire(now);
+        self.answer();
         while let Some((time, id)) = self.timers.first().copied()
             && time <= now
         {
@@ -494,8 +530,8 @@ impl Driver {
 
     fn ring_for(&mut self, id: ProcessId, now: Time) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
-        match entry.phase {
-            Phase::Asking(decision) => {
+        match entry.progress {
+            Progress::Asking(decision) => {
                 if entry.farewell.take_if(|time| *time <= now).is_some()
                     && let Link::Down { why, .. } = &self.links[entry.home.index()]
                 {
@@ -514,10 +550,10 @@ impl Driver {
                 self.decide(id, decision, now);
                 self.settle(id);
             }
-            Phase::Inside { ends, lost: false } => {
+            Progress::Inside { ends, lost: false } => {
                 let told = ends.map(|ends| before(ends, notice(self.lease)));
                 if told.is_some_and(|told| told <= now) {
-                    entry.phase = Phase::Inside { ends, lost: true };
+                    entry.progress = Progress::Inside { ends, lost: true };
                     let (home, peer) = (entry.home, &self.cluster.members[entry.home.index()]);
                     let why = match &self.links[home.index()] {
                         Link::Down { why, .. } => why.as_str(),
@@ -531,10 +567,10 @@ impl Driver {
                     self.settle(id);
                 }
             }
-            // If the holder has not ended it by now, others may be inside: the home may know at once.
-            Phase::Inside { lost: true, .. } => self.end(id, None),
-            // Its lease is over, so nothing is left of it.
-            Phase::Ending { .. } => self.ended(id),
+            // If the holder has not left by now, others may be inside. The home may know at once.
+            Progress::Inside { lost: true, .. } => self.end(id, None),
+            // Its lease has ended, so nothing of it is left.
+            Progress::Ending { .. } => self.ended(id),
         }
     }
 }

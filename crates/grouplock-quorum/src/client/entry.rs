@@ -1,4 +1,4 @@
-//! One request, from asking to having left.
+//! One request, from the first message until it has left.
 
 use std::time::Duration;
 
@@ -6,17 +6,17 @@ use grouplock_room::RoomError;
 use grouplock_room::remote::Desk;
 
 use super::clock::before;
-use super::decision::Decision;
+use super::driver::decision::Decision;
 use crate::name::MemberId;
 use crate::process::Process;
 use crate::rank::Claim;
 use crate::time::Time;
 use crate::wire::About;
 
-/// How long before its patience ends a request whose home is down is told so.
+/// How long before the end of its patience a request learns that its home is down.
 pub(super) const FAREWELL: Duration = Duration::from_millis(20);
 
-/// A request and what has become of it.
+/// A request and its progress.
 pub(super) struct Entry {
     pub(super) room: String,
     pub(super) session: String,
@@ -24,53 +24,55 @@ pub(super) struct Entry {
     pub(super) process: Process,
     pub(super) about: About,
     pub(super) desk: Desk,
-    pub(super) phase: Phase,
-    /// How it stands, once its home has told.
+    pub(super) progress: Progress,
+    /// Its claim, once the home has reported it.
     pub(super) claim: Option<Claim>,
-    /// Whether its home has answered on this connection, and so knows what it is.
+    /// The home has answered on this connection, so it knows the details of the process.
     pub(super) introduced: bool,
-    /// When it is told if its home is down, until then.
+    /// When the request fails if its home is down then.
     pub(super) farewell: Option<Time>,
-    /// When its patience ends, until that has been told.
+    /// When its patience ends, until that is reported.
     pub(super) deadline: Option<Time>,
-    /// When its timer goes off.
+    /// When its timer is set.
     pub(super) armed: Option<Time>,
-    /// It was let in when it did not want to be any more: nobody was told who had died.
+    /// It was admitted when the program no longer wanted it, so the program has not learnt of
+    /// deaths.
     pub(super) unwanted: bool,
 }
 
-pub(super) enum Phase {
+pub(super) enum Progress {
     Asking(Decision),
     Inside {
-        /// When others may be let in unless the home is heard before.
+        /// When others may be admitted, unless the home renews the lease.
         ends: Option<Time>,
-        /// The holder has been told that it lost the place.
+        /// The holder knows that it lost the holding.
         lost: bool,
     },
-    /// It is over, and its home has to hear of it.
+    /// It is over, and its home must learn of it.
     Ending {
-        /// What to tell then.
+        /// The error to report then.
         error: Option<RoomError>,
-        /// When the home knows without being told.
+        /// When the home knows it without a message.
         until: Time,
     },
 }
 
-/// How long before others may be let in a holder is told of its loss: time to end what it does.
+/// How long before others may be admitted a holder learns of its loss. It can use this time to
+/// stop.
 pub(super) fn notice(lease: Duration) -> Duration {
     lease / 8
 }
 
-/// How much two clocks may go apart during a lease.
+/// How far two clocks may move apart during a lease.
 pub(super) fn drift(lease: Duration) -> Duration {
     lease / 64
 }
 
 impl Entry {
-    /// When the timer has to go off.
+    /// When the timer must fire.
     pub(super) fn due(&self, lease: Duration) -> Option<Time> {
-        match &self.phase {
-            Phase::Asking(decision) => {
+        match &self.progress {
+            Progress::Asking(decision) => {
                 let decision = match decision {
                     Decision::Made => None,
                     Decision::Open { by } | Decision::Looking { by } => Some(*by),
@@ -81,13 +83,14 @@ impl Entry {
                     .flatten()
                     .min()
             }
-            // The holder has until `ends`; the home hears of it when it would have given the place away by itself.
-            Phase::Inside { ends, lost: true } => ends.map(|ends| ends + drift(lease)),
-            Phase::Inside { ends, lost: false } => {
+            // The holder may run until `ends`. The home learns of it when it would have ended the
+            // holding by itself.
+            Progress::Inside { ends, lost: true } => ends.map(|ends| ends + drift(lease)),
+            Progress::Inside { ends, lost: false } => {
                 let told = ends.map(|ends| before(ends, notice(lease)));
                 told.into_iter().chain(self.process.poll_timeout()).min()
             }
-            Phase::Ending { until, .. } => Some(*until),
+            Progress::Ending { until, .. } => Some(*until),
         }
     }
 }

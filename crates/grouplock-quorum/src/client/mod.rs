@@ -1,17 +1,17 @@
-//! Rooms on a GBP cluster, for those who enter them.
+//! Rooms on a GBP cluster.
 //!
-//! [`opener`] is what [`Places`](grouplock_room::Places) needs to open rooms at `gbp://host:port[,host:port…]`. The hosts are
-//! members of the cluster; one that can be reached is enough, as it names the others. How such rooms work and what
-//! they promise is told in `docs/gbp-cluster.md`.
+//! [`opener`] lets [`Places`](grouplock_room::Places) open rooms at `gbp://host:port[,host:port…]`.
+//! The hosts are members of the cluster. One that can be reached is enough, because it names the
+//! others. `docs/gbp-cluster.md` describes how these rooms work and what they promise.
 //!
 //! * [`driver`]: the task that talks to the members, one per process and place.
-//! * [`entry`], [`decision`]: a request in its hands, and whether it has to wait. · [`question`], [`parts`], [`view`]: what members see, put together.
+//! * [`entry`]: a request of the driver. [`driver::decision`]: whether it must wait.
+//! * [`question`], [`parts`], [`view`]: what the members see.
 //! * [`link`], [`security`]: the connection to a member.
 
 mod about;
 mod clock;
 mod connect;
-mod decision;
 mod driver;
 mod entry;
 mod link;
@@ -30,11 +30,12 @@ use room::GbpRoom;
 
 /// Opens rooms on GBP clusters, at `gbp://host:port[,host:port…]`.
 ///
-/// Without anything else it talks in plain text, and only to members on this machine. For members elsewhere it needs
-/// three PEM files: the authority that signed the members' certificates, a certificate of its own, and its key. They are
-/// named by the place, `gbp://host:port?cacert=FILE&cert=FILE&key=FILE`, or by the variables `GROUPLOCK_GBP_CACERT`,
-/// `GROUPLOCK_GBP_CERT` and `GROUPLOCK_GBP_KEY`. The certificate of the member that is dialled first has to be for the
-/// host in the place, or for what the option `name` says.
+/// Without options it uses plain text, and only with members on this machine. For other members it
+/// needs three PEM files: the authority that signed the certificates of the members, a certificate
+/// of its own, and its key. The place names them, `gbp://host:port?cacert=FILE&cert=FILE&key=FILE`,
+/// or the variables `GROUPLOCK_GBP_CACERT`, `GROUPLOCK_GBP_CERT` and `GROUPLOCK_GBP_KEY` do. The
+/// certificate of the first member must be for the host in the place, or for the value of the
+/// option `name`.
 ///
 /// ```no_run
 /// use grouplock_room::{Places, RoomOptions};
@@ -72,7 +73,7 @@ impl Opener for Gbp {
             Some(asked) if asked != has => return Err(RoomError::PolicyMismatch { has, asked }),
             _ => {}
         }
-        // Who only looks finds out by looking.
+        // A handle that only looks checks this at the first look.
         if options.existing && !options.look_only {
             client.look_at(name)?;
         }

@@ -1,4 +1,4 @@
-//! What members answer when they are asked what they see.
+//! The answers of members about what they see.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Takes in one piece more; true if it was the last.
+    /// Adds one more piece. Returns `true` if it was the last.
     pub(super) fn take(&mut self, seen: Seen) -> bool {
         match seen {
             Seen::Rooms(rooms) => self.rooms.extend(rooms),
@@ -30,17 +30,17 @@ impl Part {
     }
 }
 
-/// What all members see, as far as they have answered.
+/// What the members see that have answered.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Parts {
     pub(super) answered: BTreeMap<MemberId, Part>,
-    /// Who has not, and why.
+    /// The members that have not answered, and why.
     pub(super) missing: BTreeMap<MemberId, String>,
 }
 
 impl Parts {
-    /// The parts of those who know of a stage under way: one, or two if one ended and the other began while they
-    /// were asked.
+    /// The members with an open stage. They are two if one stage ended and the next began during
+    /// the question.
     pub(super) fn holding(&self) -> impl Iterator<Item = (MemberId, &Part, &crate::wire::Inside)> {
         self.answered.iter().filter_map(|(member, part)| {
             let inside = part.stage.as_ref()?.inside.as_ref()?;
@@ -48,7 +48,7 @@ impl Parts {
         })
     }
 
-    /// All who wait, and where.
+    /// All waiters, and their homes.
     pub(super) fn waiting(&self) -> impl Iterator<Item = (MemberId, &Waiter)> {
         let at = |(member, part)| -> Box<dyn Iterator<Item = _>> {
             let (member, part): (&MemberId, &Part) = (member, part);
@@ -57,7 +57,8 @@ impl Parts {
         self.answered.iter().flat_map(at)
     }
 
-    /// Whether the parts can be of one moment: only one has the room, and it has heard of those who wait elsewhere.
+    /// Whether the parts can be of one moment: one member has the room, and it knows of the waiters
+    /// elsewhere.
     pub(super) fn agree(&self) -> bool {
         let mut holding = self.holding();
         let Some((holder, _, inside)) = holding.next() else { return true };

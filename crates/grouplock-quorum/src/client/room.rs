@@ -11,22 +11,22 @@ use grouplock_room::{
 
 use super::about::Myself;
 use super::connect::Client;
-use super::driver::{Order, Wanted};
+use super::driver::{NewRequest, Order};
 use super::view;
 use crate::wire::LONGEST_SESSION;
 
-/// How often members are asked again if their answers are of different moments.
+/// How often to ask again if the answers are of different moments.
 const LOOKS: u32 = 20;
-/// The pause between.
+/// The pause between two looks.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 
 pub(super) struct GbpRoom {
     client: Arc<Client>,
     name: RoomName,
-    /// It has to exist, which is known when it is looked at.
+    /// The room must exist. The first look checks it.
     look_only: bool,
     command: Option<String>,
-    /// Who only looks need not find out.
+    /// Made at the first request.
     myself: OnceLock<Myself>,
 }
 
@@ -36,7 +36,7 @@ impl GbpRoom {
         GbpRoom { client, name, look_only, command, myself: OnceLock::new() }
     }
 
-    /// `decide`: somebody is blocked until it is known whether the request has to wait.
+    /// `decide`: a thread is blocked until it is known whether the request must wait.
     fn ask(
         &self,
         request: &Request<'_>,
@@ -58,7 +58,7 @@ impl GbpRoom {
         let myself = self.myself.get_or_init(|| Myself::new(self.command.as_deref()));
         let about = myself.about(since, request.priority.0, request.expected);
         let (room, session) = (self.name.to_string(), request.session.to_owned());
-        let wanted = Wanted { process, room, session, about, desk, decide };
+        let wanted = NewRequest { process, room, session, about, desk, decide };
         self.client.order(Order::Enter(Box::new(wanted)));
         Ok(ticket)
     }

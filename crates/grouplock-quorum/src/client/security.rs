@@ -1,4 +1,4 @@
-//! How a client proves who it is, and knows whom it talks to.
+//! How a client and a member authenticate each other.
 
 use std::path::PathBuf;
 
@@ -7,22 +7,22 @@ use tokio_rustls::TlsConnector;
 
 use crate::wire::{Identity, Peer};
 
-/// The options of a place, and the variables that stand in for them.
+/// The options of a place, and the variables that replace them.
 const OPTIONS: [(&str, &str); 3] = [
     ("cacert", "GROUPLOCK_GBP_CACERT"),
     ("cert", "GROUPLOCK_GBP_CERT"),
     ("key", "GROUPLOCK_GBP_KEY"),
 ];
 
-/// What a place says besides its hosts.
+/// How connections are protected.
 #[derive(Clone)]
 pub(super) enum Security {
-    /// Only with members on this machine.
+    /// Plain text, only with members on this machine.
     PlainText,
-    /// With certificates on both sides.
+    /// TLS, with certificates on both sides.
     Tls {
         connector: TlsConnector,
-        /// What the certificate of the first member we meet has to be for, if not its host.
+        /// What the certificate of the first member must be for, if not its host.
         name: Option<String>,
     },
 }
@@ -35,7 +35,7 @@ impl Security {
         }
     }
 
-    /// One of the hosts of a place, of which it is not known which member it is.
+    /// A host of a place. It may be any member.
     pub(super) fn peer(&self, address: &str) -> Peer {
         let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
         let host = host.trim_start_matches('[').trim_end_matches(']');
@@ -46,10 +46,10 @@ impl Security {
         Peer { address: address.to_owned(), name: name.to_owned() }
     }
 
-    /// As the options of the place or else the environment tell.
+    /// Reads the options of the place, then the environment.
     ///
     /// # Errors
-    /// If an option is unknown, or some of the three files are missing or not what they should be.
+    /// If an option is unknown, or if some of the three files are missing or wrong.
     pub(super) fn of(place: &Place) -> Result<Self, RoomError> {
         let Place::Servers { options, path, .. } = place else { return Ok(Security::PlainText) };
         if !path.is_empty() {

@@ -1,4 +1,4 @@
-//! A room, put together from what its members see.
+//! A room, composed of what its members see.
 
 use std::time::{Duration, SystemTime};
 
@@ -15,15 +15,15 @@ use crate::settings::{Admission, Settings};
 use crate::time::Time;
 use crate::wire::{About, Cluster};
 
-/// How many phases that are over are shown.
+/// How many past phases are shown.
 const RECENT: usize = 64;
 
-/// How snapshots call a process.
+/// The id of a process in snapshots.
 pub(super) fn holder(process: ProcessId) -> HolderId {
     HolderId::new(format!("{:016x}", process.0))
 }
 
-/// What an entrant is told of a death.
+/// The report of a death for a new holder.
 pub(super) fn recovered(death: &Death) -> Recovered {
     let (session, pid) =
         death.who.as_ref().map_or(("", 0), |dead| (dead.session.as_str(), dead.pid));
@@ -35,12 +35,12 @@ pub(super) fn policy(settings: &Settings) -> Policy {
     match settings.precedence {
         Precedence::Aged { weight } if weight.is_zero() => Policy::Fifo,
         Precedence::Aged { weight } => Policy::Priority { aging: weight },
-        // No wait outweighs a step of priority.
+        // No waiting time outweighs a step of priority.
         Precedence::Static => Policy::Priority { aging: Duration::from_secs(u64::MAX) },
     }
 }
 
-/// The room as a whole. `exact` if the parts are of one moment.
+/// The whole room. `exact`: the parts are of one moment.
 pub(super) fn snapshot(room: &str, cluster: &Cluster, parts: &Parts, exact: bool) -> Snapshot {
     let mut snapshot = Snapshot::empty(room, policy(&cluster.settings), SystemTime::now());
     snapshot.exact = exact && parts.missing.is_empty();
@@ -61,7 +61,7 @@ pub(super) fn snapshot(room: &str, cluster: &Cluster, parts: &Parts, exact: bool
             phase
         }));
     }
-    // If two seem to have it, the one with the larger epoch came later.
+    // If two members seem to have the room, the one with the larger epoch came later.
     if let Some((_, part, inside)) = parts.holding().max_by_key(|(_, _, inside)| inside.epoch) {
         snapshot.epoch = snapshot.epoch.max(inside.epoch);
         let members = part.inside.iter();
@@ -75,7 +75,7 @@ pub(super) fn snapshot(room: &str, cluster: &Cluster, parts: &Parts, exact: bool
     snapshot
 }
 
-/// Those who will be inside together, in the order in which they will be.
+/// The waiters, grouped and ordered as they will enter.
 fn waiting(cluster: &Cluster, parts: &Parts) -> Vec<Phase> {
     let mut waiters: Vec<_> = parts.waiting().collect();
     waiters.sort_by_key(|(member, waiter)| (waiter.claim, *member, waiter.process));
@@ -109,11 +109,11 @@ fn participant(process: ProcessId, since: Time, about: Option<&About>) -> Partic
 
 /// What a process waits for.
 pub(super) enum Obstacle {
-    /// Another session, which is inside.
+    /// Another session is inside.
     Session(String),
-    /// Those of other sessions who wait and come first.
+    /// Better claims for other sessions wait.
     Waiters,
-    /// Nothing but messages that are on their way.
+    /// Only messages that are on their way.
     None,
 }
 
@@ -139,7 +139,7 @@ pub(super) fn in_the_way(
     }
 }
 
-/// That nobody of the cluster answers.
+/// The error if no member answers.
 pub(super) fn unreachable(place: &str, cluster: &Cluster, parts: &Parts) -> RoomError {
     let reasons = parts.missing.iter().map(|(member, why)| {
         let address = cluster.members.get(member.index()).map_or("", |peer| &peer.address);

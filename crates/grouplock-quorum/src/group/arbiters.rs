@@ -1,4 +1,4 @@
-//! What a group hears from its arbiters, and says to them again.
+//! The messages between a group and its arbiters.
 
 use super::{Group, State, World};
 use crate::death::Died;
@@ -32,8 +32,9 @@ impl Group {
             }
             State::Holding(holding) => {
                 holding.rivals.hear(arbiter, rival);
-                // A new grant, and it knows of a later epoch: it may have taken its vote back in between, and others have been inside.
-                // An arbiter also hears of later epochs from those who ask it, while its vote is still here.
+                // A new grant with a later epoch: the arbiter may have taken its vote back in
+                // between, and others were inside. An arbiter that has given its vote can also
+                // learn later epochs from other requests.
                 if holding.votes.is_the_same(arbiter, grant) || epoch <= holding.epoch {
                     holding.votes.count(arbiter, grant, epoch, heard);
                 } else {
@@ -60,8 +61,8 @@ impl Group {
             State::Wanting(wanting) => {
                 wanting.rivals.hear(arbiter, Some(rival));
                 let yielded = wanting.yielded.entry(arbiter).or_insert(0);
-                // If it was yielded before, the vote that is here now was given after that. Whether our answer was lost is not
-                // for the arbiter to say: who sent it says it again.
+                // If this grant was returned before, the present vote was given after that. Our
+                // answer may be lost, but then we repeat it ourselves.
                 if grant > *yielded {
                     *yielded = grant;
                     wanting.votes.remove(arbiter);
@@ -94,7 +95,7 @@ impl Group {
         }
     }
 
-    /// Whether that stage is over. An arbiter that asks for the second time has missed the RELEASE.
+    /// Whether that stage is over. An arbiter that asks again has missed the RELEASE.
     fn answer_if_over(
         &self,
         arbiter: MemberId,
@@ -114,7 +115,7 @@ impl Group {
         if matches!(self.state, State::Idle) { self.stage } else { self.stage - 1 }
     }
 
-    /// What was sent to `arbiter` last may be lost.
+    /// Repeats the last messages to `arbiter`, which may be lost.
     pub(crate) fn reconnect(&self, arbiter: MemberId, world: &mut World<'_>) {
         let asked = self.asked.contains(&arbiter);
         let over = self.over();
@@ -141,7 +142,7 @@ impl Group {
         self.request_from(arbiter, self.epoch, world);
     }
 
-    /// Whether something was asked that has not been answered.
+    /// Whether a request has no answer yet.
     pub(crate) fn is_waiting_for_answers(&self) -> bool {
         match &self.state {
             State::Idle => false,
@@ -150,14 +151,14 @@ impl Group {
         }
     }
 
-    /// Nothing has happened for long: asks again whoever has not answered.
+    /// Asks all arbiters again that have not answered.
     pub(crate) fn retry(&mut self, world: &mut World<'_>) {
         self.asked.iter().for_each(|arbiter| self.ask_again(*arbiter, world));
         self.open(world);
         self.tell_inside(world);
     }
 
-    /// Whether it has votes whose leases have to be renewed.
+    /// Whether it has votes whose leases must be renewed.
     pub(crate) fn has_votes(&self) -> bool {
         match &self.state {
             State::Idle => false,
@@ -178,7 +179,7 @@ impl Group {
         }
     }
 
-    /// The highest grant of an arbiter that was given back in this stage.
+    /// The highest grant of an arbiter that was returned in this stage.
     pub(crate) fn yielded(&self, arbiter: MemberId) -> u64 {
         match &self.state {
             State::Wanting(wanting) => wanting.yielded.get(&arbiter).copied().unwrap_or(0),

@@ -1,9 +1,11 @@
-//! `node.toml`: what a member is told.
+//! The file `node.toml`: the configuration of a member.
 
+use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use grouplock_room::parse_duration;
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -12,14 +14,14 @@ use crate::rank::Precedence;
 use crate::settings::{Admission, Settings, Votes};
 use crate::wire::{Cluster, CoterieKind, Peer};
 
-/// What a member is told, checked.
+/// The configuration of a member, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Which member this is.
     pub id: MemberId,
     /// Where it listens for members and clients.
     pub listen: SocketAddr,
-    /// Where its promises are kept.
+    /// Where its data are.
     pub data: PathBuf,
     /// Where it shows its state over HTTP.
     pub status: Option<SocketAddr>,
@@ -32,7 +34,7 @@ pub struct Config {
 /// How connections are protected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Security {
-    /// Not at all; only on this machine.
+    /// Plain text, only on this machine.
     Plain,
     /// TLS, with certificates on both sides.
     Tls {
@@ -45,7 +47,7 @@ pub enum Security {
     },
 }
 
-/// What is wrong with a configuration.
+/// An error in a configuration.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -54,27 +56,27 @@ pub enum ConfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// It is not TOML, has a key that there is none, or lacks one.
-    #[error("`{path}` is no configuration: {why}", path = .path.display())]
+    /// It is not TOML, has an unknown key, or lacks a key.
+    #[error("`{path}` is not a configuration: {why}", path = .path.display())]
     Syntax {
         /// The file.
         path: PathBuf,
-        /// Where and what.
+        /// Where the error is, and which.
         why: String,
     },
-    /// A value makes no sense.
+    /// A value is not possible.
     #[error("`{path}`: {key} cannot be {value}: expected {expected}", path = .path.display())]
     Bad {
         /// The file.
         path: PathBuf,
         /// The key.
         key: String,
-        /// What it is set to.
+        /// The value.
         value: String,
-        /// What it could be set to.
+        /// The possible values.
         expected: String,
     },
 }
@@ -123,7 +125,7 @@ struct FileTls {
     plaintext: bool,
 }
 
-/// A key that has a value it cannot have.
+/// A key with an impossible value.
 struct Wrong {
     key: String,
     value: String,
@@ -134,21 +136,26 @@ fn wrong<T>(key: &str, value: impl Into<String>, expected: impl Into<String>) ->
     Err(Wrong { key: key.to_owned(), value: value.into(), expected: expected.into() })
 }
 
+/// The same with a value from the file.
+fn bad<T>(key: &str, value: impl Display, expected: impl Into<String>) -> Result<T, Wrong> {
+    wrong(key, format!("`{value}`"), expected)
+}
+
 impl Config {
     /// Reads and checks a file. Paths in it are relative to its directory.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first error in the file.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
         Self::parse(&text, path)
     }
 
-    /// The same with the text; `path` is for messages and for what is relative to it.
+    /// The same with the text. `path` is for messages and for relative paths.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first error in the text.
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
         let file: File = toml::from_str(text).map_err(|error| ConfigError::Syntax {
             path: path.to_owned(),
@@ -178,7 +185,7 @@ fn check(file: &File, base: &Path) -> Result<Config, Wrong> {
         return wrong(
             "id",
             file.id.to_string(),
-            format!("0 to {}: a place in members", members - 1),
+            format!("0 to {}: an index in members", members - 1),
         );
     };
     let listen = match &file.listen {
@@ -186,9 +193,9 @@ fn check(file: &File, base: &Path) -> Result<Config, Wrong> {
         None => listening("listen (by default this member's address)", &me.address)?,
     };
     if plain && !listen.ip().is_loopback() {
-        return wrong(
+        return bad(
             "listen",
-            format!("`{listen}`"),
+            listen,
             "a loopback address such as 127.0.0.1, as tls.plaintext is true",
         );
     }
@@ -197,9 +204,9 @@ fn check(file: &File, base: &Path) -> Result<Config, Wrong> {
         && !status.ip().is_loopback()
         && !file.status_public
     {
-        return wrong(
+        return bad(
             "status",
-            format!("`{status}`"),
+            status,
             "a loopback address such as 127.0.0.1, or status_public = true: anyone who reaches it sees all rooms",
         );
     }
@@ -228,38 +235,33 @@ fn security(tls: &FileTls, base: &Path) -> Result<Security, Wrong> {
 
 fn cluster(file: &FileCluster, plain: bool) -> Result<Cluster, Wrong> {
     if file.name.is_empty() || file.name.len() > 64 || file.name.chars().any(char::is_control) {
-        return wrong("cluster.name", format!("`{}`", file.name), "1 to 64 printable characters");
+        return bad("cluster.name", &file.name, "1 to 64 printable characters");
     }
     let mut members: Vec<Peer> = Vec::new();
     for (number, member) in file.members.iter().enumerate() {
         let key = format!("cluster.members[{number}].address");
         let Some(host) = host_of(&member.address) else {
-            return wrong(&key, format!("`{}`", member.address), "host:port");
+            return bad(&key, &member.address, "host:port");
         };
         if plain && !host.parse().is_ok_and(|address: IpAddr| address.is_loopback()) {
-            return wrong(
+            return bad(
                 &key,
-                format!("`{}`", member.address),
+                &member.address,
                 "a loopback address such as 127.0.0.1:7100, as tls.plaintext is true",
             );
         }
         if members.iter().any(|other| other.address == member.address) {
-            return wrong(&key, format!("`{}`", member.address), "each member once");
+            return bad(&key, &member.address, "each member once");
         }
         let name = member.name.clone().unwrap_or_else(|| host.to_owned());
         if rustls::pki_types::ServerName::try_from(name.as_str()).is_err() {
             let key = format!("cluster.members[{number}].name");
-            return wrong(
-                &key,
-                format!("`{name}`"),
-                "a host name or IP address, as in certificates",
-            );
+            return bad(&key, name, "a host name or IP address, as in certificates");
         }
         members.push(Peer { address: member.address.clone(), name });
     }
     let Ok(coterie) = file.coterie.parse::<CoterieKind>() else {
-        let value = format!("`{}`", file.coterie);
-        return wrong("cluster.coterie", value, "`plane`, `grid` or `majority`");
+        return bad("cluster.coterie", &file.coterie, "`plane`, `grid` or `majority`");
     };
     let count = u16::try_from(members.len()).unwrap_or(u16::MAX);
     if let Err(error) = coterie.coterie(count) {
@@ -273,7 +275,7 @@ fn cluster(file: &FileCluster, plain: bool) -> Result<Cluster, Wrong> {
     let settings = settings(file)?;
     let tolerance = time("cluster.clock_tolerance", file.clock_tolerance.as_deref(), "5s")?;
     if tolerance.is_zero() {
-        return wrong("cluster.clock_tolerance", "0", "more than nothing, such as `5s`");
+        return wrong("cluster.clock_tolerance", "0", "more than 0, such as `5s`");
     }
     Ok(Cluster { name: file.name.clone(), members, coterie, settings, clock_tolerance: tolerance })
 }
@@ -299,16 +301,17 @@ fn settings(file: &FileCluster) -> Result<Settings, Wrong> {
         _ => None,
     };
     let Some(precedence) = precedence else {
-        return wrong(
+        return bad(
             "cluster.policy",
-            format!("`{policy}`"),
+            policy,
             "`fifo`, `priority:TIME` with what a step of priority is worth, such as `priority:10s`, or `static`",
         );
     };
     let fifo = precedence == Precedence::Aged { weight: Duration::ZERO };
     let admission = match file.admission.as_deref() {
         Some("together") if !fifo => Admission::Together,
-        // The paper's precedence with the paper's admission; else what rooms promise everywhere.
+        // The paper's precedence with the paper's rule of admission; else the rule of all other
+        // rooms.
         None if precedence == Precedence::Static => Admission::Together,
         None | Some("in-order") => Admission::InOrder,
         Some(other) => {
@@ -321,7 +324,7 @@ fn settings(file: &FileCluster) -> Result<Settings, Wrong> {
         Some("own") => Votes::OwnQuorum,
         Some(other) => {
             let expected = "`any`, or `own` for the votes of a member's own quorum only";
-            return wrong("cluster.votes", format!("`{other}`"), expected);
+            return bad("cluster.votes", other, expected);
         }
     };
     Ok(Settings { precedence, admission, votes, retry, lease: Some(lease) })
@@ -339,11 +342,7 @@ fn listening(key: &str, text: &str) -> Result<SocketAddr, Wrong> {
     let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
     match found {
         Some(address) => Ok(address),
-        None => wrong(
-            key,
-            format!("`{text}`"),
-            "an address of this machine and a port, such as 127.0.0.1:7100",
-        ),
+        None => bad(key, text, "an address of this machine and a port, such as 127.0.0.1:7100"),
     }
 }
 
@@ -351,17 +350,11 @@ fn time(key: &str, text: Option<&str>, default: &str) -> Result<Duration, Wrong>
     let text = text.unwrap_or(default);
     match duration(text) {
         Some(time) if time <= Duration::from_secs(86_400) => Ok(time),
-        _ => wrong(key, format!("`{text}`"), "a time of at most a day such as `10s` or `500ms`"),
+        _ => bad(key, text, "a time of at most a day such as `10s` or `500ms`"),
     }
 }
 
-/// A whole number with its unit.
+/// A time with its unit.
 fn duration(text: &str) -> Option<Duration> {
-    let digits = text.find(|c: char| !c.is_ascii_digit())?;
-    let number = text[..digits].parse().ok()?;
-    match &text[digits..] {
-        "s" => Some(Duration::from_secs(number)),
-        "ms" => Some(Duration::from_millis(number)),
-        _ => None,
-    }
+    parse_duration(text).ok().filter(|_| text.ends_with('s'))
 }

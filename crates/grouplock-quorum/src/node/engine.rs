@@ -1,7 +1,7 @@
-//! The heart of a member: one task that owns all rooms and the disk.
+//! The core task of a member: it owns all rooms and the disk.
 //!
-//! It takes what has arrived, up to a number of frames at a time, and lets the rooms handle it. Then it
-//! writes everything that is to be saved, flushes once, and only then sends anything.
+//! It takes the frames that have arrived, up to a limit, and lets the rooms handle them. Then it
+//! writes all records, flushes once, and only then sends messages.
 
 mod out;
 
@@ -12,11 +12,10 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::connection::Outbox;
 use super::hooks;
 use super::memory::Blank;
 use super::metrics::{Direction, Gauges, Metrics};
-use super::room::{NotItsProcess, Room, Tally, To, Wishes};
+use super::room::{NotItsProcess, Outputs, Room, Tally, To};
 use super::status::Status;
 use super::storage::{Storage, StorageError};
 use crate::clock::Clock;
@@ -25,59 +24,61 @@ use crate::member::{Member, Refused};
 use crate::message::{GroupMessage, PeerMessage, ProcessMessage};
 use crate::name::{MemberId, ProcessId};
 use crate::time::Time;
-use crate::wire::{About, Cluster, Frame, Reason};
+use crate::wire::{About, Cluster, Frame, Outbox, Reason};
 
-/// How many inputs may wait. When so many do, connections are not read.
+/// How many inputs may wait. If the inbox is full, connections are not read.
 pub(super) const INBOX: usize = 1024;
+/// How many frames for one connection may wait.
+pub(super) const OUTBOX: usize = 1024;
 /// How many inputs share a flush.
 const TOGETHER: usize = 128;
-/// How many rooms there can be.
+/// The largest number of rooms.
 const MOST_ROOMS: usize = 65_536;
 /// How often the time of day is compared with the clock.
 const LOOK_AT_CLOCK: Duration = Duration::from_secs(1);
-/// How often in a row they have to differ before it is believed.
+/// How many times in a row they must differ before the member restarts.
 const BELIEVED_AFTER: u32 = 5;
 
-/// How long a room is remembered that nobody uses.
+/// How long an unused room is remembered.
 const KEPT: Duration = Duration::from_secs(3600);
 
-/// How long others have their turn while there is much to say again.
+/// The pause for other work while many messages must be repeated.
 const BREATH: Duration = Duration::from_millis(5);
 
-/// Names an accepted connection.
+/// The number of an accepted connection.
 pub(super) type ConnectionId = u64;
 
-/// Who is at the other end of an accepted connection.
+/// The other side of an accepted connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Who {
     Member(MemberId),
     Client(u64),
 }
 
-/// What the engine is told.
+/// The inputs of the engine.
 #[derive(Debug)]
 pub(super) enum Input {
     /// A connection was accepted.
     Joined { connection: ConnectionId, who: Who, address: String, outbox: Outbox },
-    /// Something came over it.
+    /// A frame arrived.
     Said { connection: ConnectionId, frame: Frame },
-    /// It is gone.
+    /// A connection ended.
     Left { connection: ConnectionId },
     /// The connection that we dialled is up.
     LinkUp { peer: MemberId, outbox: Outbox },
-    /// And down.
+    /// The connection that we dialled is down.
     LinkDown { peer: MemberId },
-    /// Somebody wants to see all of it.
+    /// A reader of the status page wants the gauges, and the status if the flag is set.
     Show(oneshot::Sender<(Gauges, Option<Status>)>, bool),
-    /// Time to end.
+    /// The member must stop.
     Stop,
 }
 
-/// Why an engine ended that did not fail.
+/// Why the engine ended without a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     Told,
-    /// The clock does not show the time of day any more.
+    /// The clock differs from the time of day.
     ClockIsWrong,
 }
 
@@ -98,28 +99,28 @@ pub(super) struct Engine {
     pub(super) rooms: BTreeMap<Arc<str>, Room>,
     wakes: BTreeSet<(Time, Arc<str>)>,
     pub(super) links: Vec<Option<Outbox>>,
-    /// The connection over which each member has said which memory it has, and it was the right one.
+    /// For each member, the connection over which it presented the expected memory.
     pub(super) trusted: Vec<Option<ConnectionId>>,
-    /// Members that have none.
+    /// The members that have no memory.
     pub(super) blank_peers: BTreeSet<MemberId>,
-    /// If this member has none.
+    /// Set if this member has no memory.
     pub(super) blank: Option<Blank>,
-    /// The disk has failed.
+    /// Set if the disk has failed.
     failed: Option<StorageError>,
     pub(super) connections: HashMap<ConnectionId, Connection>,
     /// The connection of each client, by its secret.
     clients: HashMap<u64, ConnectionId>,
-    wishes: Wishes,
-    /// Requests that came in this round: if they still wait when it is over, the client is told.
+    outputs: Outputs,
+    /// Requests of this round. If they still wait at its end, the client is told.
     fresh: Vec<(Arc<str>, ProcessId, u64, u64)>,
-    /// Members that can be reached again, and rooms in which they may have missed something.
+    /// Members that can be reached again, and rooms in which they may have missed messages.
     pub(super) resume: VecDeque<(MemberId, Arc<str>)>,
-    /// How often in a row the clock was seen to differ from the time of day.
+    /// How many times in a row the clock differed from the time of day.
     off: u32,
 }
 
 impl Engine {
-    /// With what is on disk.
+    /// Starts with the data on disk.
     pub(super) fn new(
         me: MemberId,
         cluster: Cluster,
@@ -154,7 +155,7 @@ impl Engine {
             failed: None,
             connections: HashMap::new(),
             clients: HashMap::new(),
-            wishes: Wishes::default(),
+            outputs: Outputs::default(),
             fresh: Vec::new(),
             resume: VecDeque::new(),
             off: 0,
@@ -166,7 +167,8 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Runs until it is told to stop, or the disk fails: then nothing has been sent that depends on what was not saved.
+    /// Runs until it must stop, or the disk fails. Then nothing was sent that depends on unsaved
+    /// data.
     pub(super) async fn run(
         mut self,
         mut inbox: mpsc::Receiver<Input>,
@@ -221,7 +223,8 @@ impl Engine {
                     && let Some(old) = self.clients.insert(client, connection)
                     && let Some(old) = self.connections.get(&old)
                 {
-                    // It has dialled again, so the old one is dead even if we have not noticed.
+                    // The client has dialled again, so its old connection is dead even if we have
+                    // not noticed.
                     old.outbox.cut();
                 }
                 self.connections.insert(connection, Connection { who, address, outbox });
@@ -241,7 +244,7 @@ impl Engine {
             Input::LinkUp { peer, outbox } => self.link(now, peer, Some(outbox)),
             Input::LinkDown { peer } => self.link(now, peer, None),
             Input::Show(answer, all) => {
-                // Who asked may have gone.
+                // The reader may be gone.
                 let _ = answer.send((self.gauges(), all.then(|| self.status(now))));
             }
             Input::Stop => {}
@@ -258,20 +261,22 @@ impl Engine {
     }
 
     fn said(&mut self, now: Time, connection: ConnectionId, frame: Frame) {
-        // It may have been refused, with more of its frames on the way.
+        // The connection may have been refused while more of its frames were on the way.
         let Some(Connection { who, .. }) = self.connections.get(&connection) else { return };
         let named = frame.check_names().map_err(|bad| Reason::BadName(bad.to_string()));
-        // What else comes over the connection may be right, and others may depend on it: only the message is refused.
+        // Only this message is refused. Other messages on the connection may be correct, and
+        // holders depend on them.
         match (*who, frame) {
             (Who::Member(_), Frame::Memory { mine, recall }) => {
                 if let Err(error) = self.hear_memory(now, connection, mine, recall) {
                     self.failed = Some(error);
                 }
             }
-            // Until it has said which memory it has, and while there is none here, nothing else counts.
+            // Nothing else counts before the member has presented its memory, or while we have
+            // none.
             (Who::Member(peer), Frame::Peer { .. })
                 if self.blank.is_some() || self.trusted[peer.index()] != Some(connection) => {}
-            // Its processes ask again; who was inside has lost its place.
+            // Its processes ask again. A process that was inside has lost its holding.
             (Who::Client(client), Frame::Process { room, process, message, .. })
                 if self.blank.is_some() && named.is_ok() =>
             {
@@ -312,9 +317,9 @@ impl Engine {
         message: PeerMessage,
     ) -> Result<(), Reason> {
         if let PeerMessage::Request { rank, .. } = &message {
-            // It may have been asked long ago, but not in the future.
+            // The request may be old, but not from the future.
             let ahead = rank.claim.asked().since(now);
-            self.check_clock(ahead)?;
+            self.cluster.check_clock(ahead)?;
         }
         let name = self.room(room, now)?;
         self.metrics.message(message.kind(), Direction::Received, false);
@@ -337,7 +342,7 @@ impl Engine {
     ) -> Result<(), Reason> {
         let attempt = match &message {
             ProcessMessage::Ask { attempt, sent, .. } => {
-                self.check_clock(sent.since(now).max(now.since(*sent)))?;
+                self.cluster.check_clock(sent.since(now).max(now.since(*sent)))?;
                 Some(*attempt)
             }
             ProcessMessage::Leave { .. } | ProcessMessage::Renew { .. } => None,
@@ -374,7 +379,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Nobody is inside a room that was never heard of, or is forgotten.
+    /// Answers for a room that is unknown or forgotten: nobody is inside.
     fn unknown_room(
         &mut self,
         client: u64,
@@ -386,16 +391,11 @@ impl Engine {
         if let ProcessMessage::Renew { attempt, .. } = *message {
             let message = GroupMessage::Gone { attempt };
             let frame = Frame::Group { room: room.to_owned(), process, message };
-            self.wishes.send.push((To::Client(client), frame, false));
+            self.outputs.send.push((To::Client(client), frame, false));
         }
     }
 
-    fn check_clock(&self, apart: Duration) -> Result<(), Reason> {
-        let tolerance = self.cluster.clock_tolerance;
-        if apart > tolerance { Err(Reason::Clock { apart, tolerance }) } else { Ok(()) }
-    }
-
-    /// The room of that name, which is made if there is none.
+    /// Returns the room of that name. Makes it if there is none.
     fn room(&mut self, name: &str, now: Time) -> Result<Arc<str>, Reason> {
         if let Some((name, _)) = self.rooms.get_key_value(name) {
             return Ok(name.clone());
@@ -414,14 +414,14 @@ impl Engine {
         Ok(name)
     }
 
-    /// Forgets the room that nobody has used for the longest time, if there is one.
+    /// Forgets the room that was unused for the longest time, if there is one.
     fn make_place(&mut self) -> bool {
         let idle = |name: &Arc<str>| self.rooms.get(name).is_some_and(Room::is_idle);
         let first = self.wakes.iter().map(|(_, name)| name).find(|name| idle(name)).cloned();
         first.is_some_and(|first| self.retire(&[first]))
     }
 
-    /// Forgets rooms; false if the disk has failed.
+    /// Forgets rooms. Returns `false` if the disk has failed.
     fn retire(&mut self, names: &[Arc<str>]) -> bool {
         let mut highest = 0;
         for name in names {
@@ -429,22 +429,22 @@ impl Engine {
             highest = highest.max(room.member.highest());
             room.wake.map(|at| self.wakes.remove(&(at, name.clone())));
         }
-        let Engine { wishes, rooms, .. } = self;
-        wishes.save.retain(|(room, _)| rooms.contains_key(room));
+        let Engine { outputs, rooms, .. } = self;
+        outputs.save.retain(|(room, _)| rooms.contains_key(room));
         let retired = self.storage.retire(names, highest);
         self.failed = self.failed.take().or(retired.err());
         self.failed.is_none()
     }
 
-    /// Takes what a room wants done, and notes when it wants to be woken.
+    /// Takes the outputs of a room, and sets its timer.
     pub(super) fn settle(&mut self, name: &Arc<str>, now: Time, asker: Option<(ProcessId, u64)>) {
         let Some(room) = self.rooms.get_mut(name) else { return };
-        let tally = room.drain(now, asker, &mut self.wishes);
+        let tally = room.drain(now, asker, &mut self.outputs);
         self.count(tally);
         self.arm(name, now);
     }
 
-    /// Notes when a room wants to be woken, or can be forgotten.
+    /// Sets the timer of a room: for its next timeout, or for when it can be forgotten.
     fn arm(&mut self, name: &Arc<str>, now: Time) {
         let Some(room) = self.rooms.get_mut(name) else { return };
         let forget = room.is_idle().then(|| now + hooks::kept(KEPT));
@@ -512,7 +512,8 @@ impl Engine {
         }
     }
 
-    /// To those who can be reached again: some rooms at a time, as there may be more than an outbox holds.
+    /// Repeats messages to members that can be reached again, for some rooms at a time: an outbox
+    /// is bounded.
     fn say_again(&mut self) {
         let now = self.clock.now();
         for _ in 0..TOGETHER.min(self.resume.len()) {
@@ -529,7 +530,7 @@ impl Engine {
         }
     }
 
-    /// A clock that stood still, as that of a machine that was paused, or a time of day that was set.
+    /// Whether the clock stood still, as on a paused machine, or the time of day was set.
     fn clock_is_wrong(&mut self) -> bool {
         let drift = self.clock.drift();
         if drift <= self.cluster.clock_tolerance {
@@ -540,7 +541,7 @@ impl Engine {
         if self.off == 1 {
             self.metrics.clock_jumps.fetch_add(1, Relaxed);
             tracing::warn!(
-                "the time of day is now {:.3} s away from this member's clock; if it stays so for {} s, this member starts again with it",
+                "the time of day differs by {:.3} s from the clock of this member; if this lasts for {} s, the member starts again with the time of day",
                 drift.as_secs_f64(),
                 LOOK_AT_CLOCK.as_secs() * u64::from(BELIEVED_AFTER)
             );

@@ -1,7 +1,8 @@
 //! The status page: a few documents over HTTP/1.1, GET only, one request per connection.
 //!
-//! Written by hand as there is so little of it: no bodies are read, nothing in the request but method, path and host is
-//! looked at, and a request has to be small and come soon.
+//! It is written by hand because it needs so little: it reads no bodies, uses only method, path and
+//! host of a request, and a request must be small and fast. An HTTP library would be a new
+//! dependency of this crate.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::accept::House;
+use super::accept::Shared;
 use super::descriptors::MOST_READERS;
 use super::engine::Input;
 use super::metrics::Gauges;
@@ -21,7 +22,7 @@ use super::strangers::Strangers;
 
 /// The longest request, in bytes.
 const LONGEST: usize = 8 * 1024;
-/// How long a request and its answer may take, each.
+/// How long a request may take, and its answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 const PAGE: &str = include_str!("page/index.html");
@@ -38,8 +39,8 @@ impl Answer {
     }
 }
 
-/// Serves for ever.
-pub(super) async fn serve(house: Arc<House>, listener: Arc<TcpListener>) {
+/// Serves requests, forever.
+pub(super) async fn serve(shared: Arc<Shared>, listener: Arc<TcpListener>) {
     let readers = Strangers::new(MOST_READERS);
     loop {
         let Ok((stream, address)) = listener.accept().await else {
@@ -47,10 +48,10 @@ pub(super) async fn serve(house: Arc<House>, listener: Arc<TcpListener>) {
             continue;
         };
         let Some(reader) = readers.admit().await else { return };
-        let house = house.clone();
+        let shared = shared.clone();
         tokio::spawn(async move {
             tokio::select! {
-                served = serve_one(&house, stream) => if let Err(error) = served {
+                served = serve_one(&shared, stream) => if let Err(error) = served {
                     tracing::debug!("status page: {address}: {error}");
                 },
                 () = reader.evicted() => tracing::debug!("status page: {address} made room for others"),
@@ -59,13 +60,13 @@ pub(super) async fn serve(house: Arc<House>, listener: Arc<TcpListener>) {
     }
 }
 
-async fn serve_one(house: &House, mut stream: TcpStream) -> std::io::Result<()> {
+async fn serve_one(shared: &Shared, mut stream: TcpStream) -> std::io::Result<()> {
     let local = stream.local_addr()?;
     let answer = match timeout(PATIENCE, request(&mut stream)).await {
         Err(_) => Answer::text("408 Request Timeout", "the request took too long"),
         Ok(request) => match request? {
             None => Answer::text("431 Request Header Fields Too Large", "the request is too long"),
-            Some(request) => answer(house, &request, local).await,
+            Some(request) => answer(shared, &request, local).await,
         },
     };
     let Answer { status, kind, body } = answer;
@@ -80,7 +81,8 @@ async fn serve_one(house: &House, mut stream: TcpStream) -> std::io::Result<()> 
         stream.write_all(head.as_bytes()).await?;
         stream.write_all(body.as_bytes()).await?;
         stream.shutdown().await?;
-        // What is left of the request is read, or the system would throw away the answer with the connection.
+        // Reads the rest of the request. Otherwise the system would drop the answer with the
+        // connection.
         let mut rest = (&mut stream).take(8 * LONGEST as u64);
         tokio::io::copy(&mut rest, &mut tokio::io::sink()).await
     };
@@ -103,7 +105,7 @@ async fn request(stream: &mut TcpStream) -> std::io::Result<Option<String>> {
     }
 }
 
-async fn answer(house: &House, request: &str, local: SocketAddr) -> Answer {
+async fn answer(shared: &Shared, request: &str, local: SocketAddr) -> Answer {
     let mut lines = request.split("\r\n");
     let line = lines.next().unwrap_or_default();
     let mut words = line.split(' ');
@@ -128,32 +130,34 @@ async fn answer(house: &House, request: &str, local: SocketAddr) -> Answer {
     let path = target.split('?').next().unwrap_or_default();
     match path {
         "/" => Answer { status: "200 OK", kind: "text/html; charset=utf-8", body: PAGE.to_owned() },
-        "/healthz" => match show(house, false).await {
+        "/healthz" => match show(shared, false).await {
             Some(_) => Answer::text("200 OK", "ok"),
-            None => {
-                Answer::text("503 Service Unavailable", "this member does not answer, or is ending")
-            }
+            None => Answer::text(
+                "503 Service Unavailable",
+                "this member does not answer, or is stopping",
+            ),
         },
-        "/metrics" => match show(house, false).await {
+        "/metrics" => match show(shared, false).await {
             Some((gauges, _)) => Answer {
                 status: "200 OK",
                 kind: "text/plain; version=0.0.4; charset=utf-8",
-                body: house.metrics.text(&gauges),
+                body: shared.metrics.text(&gauges),
             },
-            None => Answer::text("503 Service Unavailable", "this member is ending"),
+            None => Answer::text("503 Service Unavailable", "this member is stopping"),
         },
-        "/status.json" => match show(house, true).await.and_then(|(_, status)| status) {
+        "/status.json" => match show(shared, true).await.and_then(|(_, status)| status) {
             Some(status) => match serde_json::to_string(&status) {
                 Ok(body) => Answer { status: "200 OK", kind: "application/json", body },
                 Err(error) => Answer::text("500 Internal Server Error", &error.to_string()),
             },
-            None => Answer::text("503 Service Unavailable", "this member is ending"),
+            None => Answer::text("503 Service Unavailable", "this member is stopping"),
         },
         _ => Answer::text("404 Not Found", "expected /, /status.json, /metrics or /healthz"),
     }
 }
 
-/// A page elsewhere that has its own name lead to this machine must not read what is here.
+/// Whether the host is this machine. A foreign web page whose name resolves to this machine must
+/// not read the status.
 fn is_here(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -163,8 +167,8 @@ fn is_here(host: &str) -> bool {
     name.eq_ignore_ascii_case("localhost") || address.parse::<IpAddr>().is_ok()
 }
 
-async fn show(house: &House, all: bool) -> Option<(Gauges, Option<Status>)> {
+async fn show(shared: &Shared, all: bool) -> Option<(Gauges, Option<Status>)> {
     let (answer, shown) = oneshot::channel();
-    house.engine.send(Input::Show(answer, all)).await.ok()?;
+    shared.engine.send(Input::Show(answer, all)).await.ok()?;
     timeout(PATIENCE, shown).await.ok()?.ok()
 }

@@ -1,137 +1,113 @@
-//! The connections that this member dials: one to each other member, over which everything for it is sent.
+//! The connections that this member dials: one to each other member. All frames for that member use
+//! it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use thiserror::Error;
-use tokio::sync::Notify;
 use tokio_rustls::TlsConnector;
 
-use super::accept::{HANDSHAKE, House};
-use super::connection::{End, Outbox, Take, run};
-use super::engine::Input;
+use super::accept::{HANDSHAKE, Shared};
+use super::engine::{Input, OUTBOX};
 use crate::name::MemberId;
-use crate::wire::{Connection, DialError, Frame, Hello, Peer, Reason, Role, WireError, dial};
+use crate::wire::{
+    Connection, DialError, End, Frame, Hello, Outbox, Pauses, Peer, Reason, Role, Take, dial, run,
+};
 
-/// The first pause after a failure; each next one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-/// The longest.
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// How a connection ended, or why there is none.
+/// Why there is no connection.
 #[derive(Debug, Error)]
 enum LinkError {
     #[error("{0}")]
-    Dial(DialError),
+    Dial(#[from] DialError),
+    /// We refused the other side.
     #[error("{0}")]
-    Wire(#[from] WireError),
-    #[error("it did not answer in time")]
-    Slow,
-    #[error("it closed the connection")]
-    Closed,
-    /// Told by it.
-    #[error("it refuses this member: {0}")]
-    Refused(Reason),
-    /// Found by us.
+    Wrong(#[from] Reason),
+    /// It was up, and ended.
     #[error("{0}")]
-    Wrong(Reason),
+    Ended(End),
 }
 
-impl From<DialError> for LinkError {
-    fn from(error: DialError) -> Self {
-        match (error.reason(), error) {
-            (Some(wrong), _) => LinkError::Wrong(wrong),
-            (None, DialError::Refused(reason)) => LinkError::Refused(reason),
-            (None, error) => LinkError::Dial(error),
-        }
-    }
-}
-
-/// Keeps up a connection to one member, for ever.
-pub(super) async fn keep(house: Arc<House>, id: MemberId) {
-    let Some(peer) = house.cluster.members.get(id.index()) else { return };
+/// Keeps a connection to one member up, forever.
+pub(super) async fn keep(shared: Arc<Shared>, id: MemberId) {
+    let Some(peer) = shared.cluster.members.get(id.index()) else { return };
     let whom = format!("{id} at {}", peer.address);
-    let mut pause = FIRST_PAUSE;
+    let mut pauses = Pauses::new(FIRST_PAUSE);
     let mut reported = String::new();
     loop {
-        let error = match talk(&house, id, peer, house.tls().connect).await {
-            Ok(error) => {
-                // It was up for a while.
-                pause = FIRST_PAUSE;
+        let error = match talk(&shared, id, peer, shared.tls().connect).await {
+            Ok(end) => {
+                pauses.reset();
                 reported.clear();
-                error
+                LinkError::Ended(end)
             }
             Err(error) => error,
         };
-        match &error {
-            LinkError::Refused(reason) => house.metrics.refused_by(&whom, reason),
-            LinkError::Wrong(reason) => house.metrics.refuse(&whom, reason),
-            // The same again and again is said once.
-            other if other.to_string() != reported => {
+        let wrong = match &error {
+            LinkError::Dial(error) => error.reason(),
+            LinkError::Wrong(reason) | LinkError::Ended(End::Refused(reason)) => {
+                Some(reason.clone())
+            }
+            LinkError::Ended(_) => None,
+        };
+        match (&error, wrong) {
+            (_, Some(wrong)) => shared.metrics.refuse(&whom, &wrong),
+            (LinkError::Dial(DialError::Refused(reason)), _) => {
+                shared.metrics.refused_by(&whom, reason);
+            }
+            (LinkError::Ended(End::RefusedUs(reason)), _) if *reason != Reason::Ending => {
+                shared.metrics.refused_by(&whom, reason);
+            }
+            // The same error is logged once.
+            (other, _) if other.to_string() != reported => {
                 reported = other.to_string();
                 tracing::info!("{whom} cannot be reached: {other}");
             }
             _ => {}
         }
-        // Between half and all of it, so that those who lost a member do not all come back at once.
-        let wait = pause.mul_f64(0.5 + fastrand::f64() / 2.0);
-        pause = (pause * 2).min(LONGEST_PAUSE);
         tokio::select! {
-            () = tokio::time::sleep(wait) => {}
-            () = house.awake[id.index()].notified() => {}
+            () = tokio::time::sleep(pauses.next()) => {}
+            () = shared.awake[id.index()].notified() => {}
         }
     }
 }
 
-/// Dials once, and stays until the connection ends: then the reason is `Ok`.
+/// Dials once, and stays until the connection ends.
 async fn talk(
-    house: &House,
+    shared: &Shared,
     id: MemberId,
     peer: &Peer,
     tls: Option<TlsConnector>,
-) -> Result<LinkError, LinkError> {
-    let role = Role::Member { id: house.me, incarnation: house.incarnation };
-    let (cluster, now, versions) = (Some(house.fingerprint), house.clock.now(), house.versions);
+) -> Result<End, LinkError> {
+    let role = Role::Member { id: shared.me, incarnation: shared.incarnation };
+    let (cluster, now, versions) = (Some(shared.fingerprint), shared.clock.now(), shared.versions);
     let hello = Hello { cluster, role, now, versions };
-    // It may have to ask another connection first whether it is alive.
+    // The other side may first have to check whether our last connection is alive.
     let dialled = dial(peer, Some(id), tls.as_ref(), hello, HANDSHAKE * 2).await;
     let Connection { reader, writer, welcome, .. } = dialled?;
-    house.check_cluster(welcome.cluster.fingerprint()).map_err(LinkError::Wrong)?;
-    house.check_clock(welcome.now).map_err(LinkError::Wrong)?;
-    let (outbox, inlet) = Outbox::new();
-    let _ = house.engine.send(Input::LinkUp { peer: id, outbox: outbox.clone() }).await;
-    house.metrics.links_made.fetch_add(1, Relaxed);
+    shared.check_cluster(welcome.cluster.fingerprint())?;
+    shared.check_clock(welcome.now)?;
+    let (outbox, inlet) = Outbox::new(OUTBOX);
+    let _ = shared.engine.send(Input::LinkUp { peer: id, outbox: outbox.clone() }).await;
+    shared.metrics.links_made.fetch_add(1, Relaxed);
     tracing::info!("connected to {id}");
-    let pong = Notify::new();
-    let mut refused = None;
-    let take = OnlyRefusals(&mut refused);
-    let end = run(reader, writer, &outbox, inlet, &pong, take).await;
-    house.metrics.links_broken.fetch_add(1, Relaxed);
-    let _ = house.engine.send(Input::LinkDown { peer: id }).await;
-    Ok(match (refused, end) {
-        (Some(Reason::Ending), _) | (None, End::Closed) => LinkError::Closed,
-        (Some(reason), _) => LinkError::Refused(reason),
-        (None, End::Broken(error)) => LinkError::Wire(error),
-        (None, End::Silent) => LinkError::Slow,
-        (None, End::Refused(reason)) => LinkError::Wrong(reason),
-    })
+    let end = run(reader, writer, &outbox, inlet, Frame::Ping, OnlyPongs).await;
+    shared.metrics.links_broken.fetch_add(1, Relaxed);
+    let _ = shared.engine.send(Input::LinkDown { peer: id }).await;
+    Ok(end)
 }
 
-/// Whoever was dialled has nothing to say but that it refuses.
-struct OnlyRefusals<'a>(&'a mut Option<Reason>);
+/// A member that was dialled sends no other frames.
+struct OnlyPongs;
 
-impl Take for OnlyRefusals<'_> {
+impl Take for OnlyPongs {
     async fn take(&mut self, frame: Frame) -> Result<(), Reason> {
-        match frame {
-            Frame::Refused { reason } => {
-                *self.0 = Some(reason);
-                Ok(())
-            }
-            other => {
-                let (frame, role) = (other.kind().to_owned(), "member that was dialled".to_owned());
-                Err(Reason::NotItsRole { frame, role })
-            }
+        if frame == Frame::Pong {
+            return Ok(());
         }
+        let (frame, role) = (frame.kind().to_owned(), "member that was dialled".to_owned());
+        Err(Reason::NotItsRole { frame, role })
     }
 }

@@ -1,11 +1,14 @@
-//! Which memory each member has, and how one that has lost its own gets along.
+//! The memory of each member, and how a member that has lost it starts again.
 //!
-//! A member's data have a name that is made up with them. Whoever connects says it, and the others remember it, on disk,
-//! before they listen. Who comes with other data than before is not listened to: its old votes may be out.
+//! A member's data have a random name. A member presents it on each connection. The others store it
+//! on disk before they accept messages. They refuse a member with other data than before: it may
+//! have forgotten its votes.
 //!
-//! A member without data says so. The others tell it how far they are, and how many times it had data before. When so many have
-//! answered that every quorum has one of them, and as long as a vote lasts has gone by, it goes on above all of their numbers: its
-//! data are the next generation. If all others have answered and none of them has ever known it, the cluster is a new one.
+//! A member without data reports that. The others answer with the highest numbers that they know,
+//! and with how many times it had data before. It waits until every quorum has a member that has
+//! answered, and until the lease of a vote has passed. Then it continues above all of their
+//! numbers, and its data are the next generation. If all others have answered and none has ever
+//! known it, the cluster is new.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,19 +21,19 @@ use crate::name::MemberId;
 use crate::time::Time;
 use crate::wire::{Frame, Memory, Reason, Recall};
 
-/// How often it is said what is missing.
+/// How often to log what is missing.
 const COMPLAIN: Duration = Duration::from_secs(10);
 
-/// What a member without memory has been told.
+/// What a member without memory has learnt.
 #[derive(Debug, Default)]
 pub(super) struct Blank {
     since: Time,
-    /// It is not said more often what is missing.
+    /// When to log next what is missing.
     silent_until: Time,
     answers: BTreeMap<MemberId, (Memory, Recall)>,
 }
 
-/// What it may begin again with.
+/// The numbers with which it starts again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Beginning {
     generation: u32,
@@ -47,7 +50,7 @@ impl Blank {
         self.since + vote_lease
     }
 
-    /// Whether it may begin again, and where.
+    /// The start, if it is possible now.
     fn begin(
         &self,
         me: MemberId,
@@ -69,7 +72,7 @@ impl Blank {
         (unknown.is_none() && self.until(vote_lease) <= now).then_some(beginning)
     }
 
-    /// Who has not answered.
+    /// The members that have not answered.
     fn missing(&self, me: MemberId, members: u16) -> BTreeSet<MemberId> {
         let all = (0..members).map(MemberId);
         all.filter(|it| *it != me && !self.answers.contains_key(it)).collect()
@@ -77,7 +80,7 @@ impl Blank {
 }
 
 impl Engine {
-    /// Tells a member which memory we have. If it has none: what we know.
+    /// Tells a member which memory we have. If it has none, also what we know of it.
     pub(super) fn say_memory(&mut self, peer: MemberId) {
         let recall = self.blank_peers.contains(&peer).then(|| {
             let rooms = self.rooms.values().map(|room| room.member.floor(peer));
@@ -86,12 +89,12 @@ impl Engine {
         });
         let frame = Frame::Memory { mine: self.storage.memory(), recall };
         if let Some(link) = self.links.get(peer.index()).and_then(Option::as_ref) {
-            // It is the first, or one of few.
+            // It is one of the first frames, so the outbox has room.
             let _ = link.push(frame);
         }
     }
 
-    /// What another says of its memory.
+    /// Handles the memory that another member presents.
     pub(super) fn hear_memory(
         &mut self,
         now: Time,
@@ -106,7 +109,7 @@ impl Engine {
         if theirs.is_blank() {
             if self.blank_peers.insert(peer) && !known.is_blank() {
                 tracing::warn!(
-                    "{peer} has lost its memory ({known} before): it has no vote until it has asked and waited"
+                    "{peer} has lost its memory ({known} before): it has no vote until it has asked the others and waited"
                 );
             }
             self.set_present(now, peer, None);
@@ -129,7 +132,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Begins, or begins again, as soon as it may.
+    /// Starts, or starts again, as soon as it is possible.
     pub(super) fn recall(&mut self, now: Time) -> Result<(), StorageError> {
         let Some(blank) = &self.blank else { return Ok(()) };
         // Without leases no time is long enough.
@@ -144,7 +147,7 @@ impl Engine {
         self.storage.note(Fact::Memory(memory))?;
         if generation > 1 {
             tracing::warn!(
-                "this member had lost its memory; the others have told how far they are, and it goes on with {memory} above {floor}"
+                "this member had lost its memory; the others have answered, and it continues with {memory} above {floor}"
             );
         }
         self.blank = None;
@@ -154,7 +157,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Says what is missing, now and then.
+    /// Logs from time to time what is missing.
     pub(super) fn complain(&mut self, now: Time) {
         let Some(blank) = &mut self.blank else { return };
         if now < blank.silent_until {
@@ -167,7 +170,7 @@ impl Engine {
         match known {
             Some(1..) => tracing::warn!(
                 "this member has no data, but others know it: it has lost its memory. It has no vote until every quorum has \
-                 a member that has told what it knows, and the lease of a vote has gone by (no answer from: {names})"
+                 a member that has answered, and the lease of a vote has passed (no answer from: {names})"
             ),
             _ => {
                 tracing::info!("a new cluster begins when all members have met (missing: {names})");
@@ -175,7 +178,7 @@ impl Engine {
         }
     }
 
-    /// A member is one to talk with, by that connection of its own and ours to it; or it is not.
+    /// Sets the connection of a member with the expected memory, or that there is none.
     pub(super) fn set_present(&mut self, now: Time, peer: MemberId, by: Option<ConnectionId>) {
         let before = self.is_present(peer);
         if let Some(trusted) = self.trusted.get_mut(peer.index()) {

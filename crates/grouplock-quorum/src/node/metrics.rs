@@ -1,5 +1,5 @@
-//! What a member counts, in the text format of Prometheus. By hand: to write the format takes fewer lines than the types of labels that a
-//! library would want.
+//! The counters of a member, in the text format of Prometheus. It is written by hand: writing the
+//! format takes fewer lines than the label types of a library.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,14 +12,14 @@ use crate::wire::Reason;
 /// Upper bounds of the histogram of flushes, in seconds.
 const BOUNDS: [f64; 7] = [0.000_1, 0.000_3, 0.001, 0.003, 0.01, 0.1, 1.0];
 
-/// Where a message went.
+/// Whether a message was sent or received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {
     Sent,
     Received,
 }
 
-/// Everything that is counted. Counters of different kinds need not be of the same moment.
+/// All counters. They need not be of the same moment.
 #[derive(Debug, Default)]
 pub struct Metrics {
     messages: Mutex<BTreeMap<(&'static str, Direction, bool), u64>>,
@@ -38,7 +38,7 @@ pub struct Metrics {
     pub(super) clock_jumps: AtomicU64,
 }
 
-/// What is so now, and not counted.
+/// Present values that are not counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Gauges {
     pub rooms: usize,
@@ -54,13 +54,13 @@ impl Metrics {
         add(&self.messages, (kind, direction, repeated));
     }
 
-    /// Somebody was refused: also a line in the log.
+    /// Counts and logs that this member refused somebody.
     pub fn refuse(&self, whom: &str, reason: &Reason) {
         tracing::warn!("refused {whom}: {reason}");
         add(&self.refused, reason.label());
     }
 
-    /// Another member refused us.
+    /// Counts and logs that another member refused this one.
     pub(super) fn refused_by(&self, whom: &str, reason: &Reason) {
         tracing::warn!("{whom} refused this member: {reason}");
         add(&self.refused_by_others, reason.label());
@@ -85,65 +85,53 @@ impl Metrics {
                 format!("kind=\"{kind}\",direction=\"{direction}\",repeated=\"{repeated}\"");
             page.labelled("grouplock_messages_total", &labels, count);
         }
-        page.family("grouplock_refused_total", "counter", "What was refused, by reason.");
+        page.family("grouplock_refused_total", "counter", "Refusals by this member, by reason.");
         for (reason, count) in snapshot(&self.refused) {
             page.labelled("grouplock_refused_total", &format!("reason=\"{reason}\""), count);
         }
         let name = "grouplock_refused_by_members_total";
-        page.family(name, "counter", "How often other members refused this one, by reason.");
+        page.family(name, "counter", "Refusals of this member by others, by reason.");
         for (reason, count) in snapshot(&self.refused_by_others) {
             page.labelled(name, &format!("reason=\"{reason}\""), count);
         }
         self.flushes(&mut page);
-        let counters = [
+        for (name, help, counter) in [
             (
-                "grouplock_unsent_total",
+                "unsent",
+                "Messages that were not sent because there was no connection.",
                 &self.unsent,
-                "Messages that were not sent as nobody was connected.",
             ),
-            ("grouplock_links_made_total", &self.links_made, "Connections made to other members."),
-            (
-                "grouplock_links_broken_total",
-                &self.links_broken,
-                "Connections to other members that broke.",
-            ),
-            ("grouplock_connections_total", &self.connections, "Connections accepted."),
-            ("grouplock_stages_total", &self.stages, "Stages that began here."),
-            ("grouplock_entries_total", &self.entries, "Processes that entered here."),
-            ("grouplock_deaths_total", &self.deaths, "Processes whose lease ran out inside."),
-            ("grouplock_votes_total", &self.votes, "Votes given."),
-            (
-                "grouplock_clock_jumps_total",
-                &self.clock_jumps,
-                "Times the time of day was seen to have jumped.",
-            ),
-        ];
-        for (name, counter, help) in counters {
-            page.family(name, "counter", help);
-            page.plain(name, counter.load(Relaxed));
+            ("links_made", "Connections made to other members.", &self.links_made),
+            ("links_broken", "Connections to other members that broke.", &self.links_broken),
+            ("connections", "Connections accepted.", &self.connections),
+            ("stages", "Stages that began here.", &self.stages),
+            ("entries", "Processes that entered here.", &self.entries),
+            ("deaths", "Processes whose lease ended inside.", &self.deaths),
+            ("votes", "Votes given.", &self.votes),
+            ("clock_jumps", "Times the time of day has jumped.", &self.clock_jumps),
+        ] {
+            let name = format!("grouplock_{name}_total");
+            page.family(&name, "counter", help);
+            page.plain(&name, counter.load(Relaxed));
         }
-        let gauges = [
-            ("grouplock_rooms", now.rooms as u64, "Rooms known here."),
-            ("grouplock_inside", now.inside as u64, "Processes inside here."),
-            ("grouplock_waiting", now.waiting as u64, "Processes that wait here."),
-            ("grouplock_clients", now.clients as u64, "Clients connected."),
-            (
-                "grouplock_members_connected",
-                now.members_connected as u64,
-                "Other members this one is connected to.",
-            ),
-            ("grouplock_log_bytes", now.log_bytes, "The length of the log on disk."),
-        ];
-        for (name, value, help) in gauges {
-            page.family(name, "gauge", help);
-            page.plain(name, value);
+        for (name, help, value) in [
+            ("rooms", "Rooms known here.", now.rooms as u64),
+            ("inside", "Processes inside here.", now.inside as u64),
+            ("waiting", "Processes that wait here.", now.waiting as u64),
+            ("clients", "Clients connected.", now.clients as u64),
+            ("members_connected", "Members connected to this one.", now.members_connected as u64),
+            ("log_bytes", "The length of the log on disk.", now.log_bytes),
+        ] {
+            let name = format!("grouplock_{name}");
+            page.family(&name, "gauge", help);
+            page.plain(&name, value);
         }
         page.0
     }
 
     fn flushes(&self, page: &mut Page) {
         let name = "grouplock_flush_seconds";
-        page.family(name, "histogram", "How long it took to flush the log to disk.");
+        page.family(name, "histogram", "How long flushing the log to disk took.");
         let mut total = 0;
         for (bucket, count) in self.flushes.iter().enumerate() {
             total += count.load(Relaxed);

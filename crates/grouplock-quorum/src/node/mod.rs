@@ -1,4 +1,4 @@
-//! A member as a process: sockets, disk, clock and a status page around the protocol core.
+//! A member as a program: sockets, disk, clock and a status page around the protocol core.
 //!
 //! ```text
 //!            accept ──┐                         ┌── links: one connection to each other member
@@ -7,13 +7,12 @@
 //!                            storage
 //! ```
 //!
-//! One task, the engine, owns all rooms and the disk; everything else carries frames to it and from it.
-//! Queues are bounded: when the engine is behind, connections are not read; who does not read what it is sent is cut off.
-//! The protocol repeats what is lost.
+//! One task, the engine, owns all rooms and the disk. All other tasks carry frames to it and from
+//! it. Queues are bounded: while the engine is behind, connections are not read. A connection that
+//! does not read its frames is closed. The protocol repeats lost messages.
 
 mod accept;
 mod config;
-mod connection;
 mod descriptors;
 mod engine;
 mod hooks;
@@ -44,7 +43,7 @@ use tokio::task::JoinSet;
 pub use self::config::{Config, ConfigError, Security};
 pub use self::storage::StorageError;
 
-use self::accept::{House, Tls};
+use self::accept::{Shared, Tls};
 use self::engine::{Ended, Engine, INBOX, Input};
 use self::metrics::Metrics;
 use self::storage::{FORMAT, Fact, Head, Storage};
@@ -57,45 +56,45 @@ use crate::wire::{Identity, Memory, TlsError, Versions};
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum NodeError {
-    /// The disk: what is there is not right, or it failed. Nothing was sent that depends on what is not saved.
+    /// The disk has failed, or its data are wrong. Nothing was sent that depends on unsaved data.
     #[error("{0}")]
     Storage(#[from] StorageError),
-    /// Certificates.
+    /// A certificate or key is wrong.
     #[error("{0}")]
     Tls(#[from] TlsError),
-    /// Quorums.
+    /// The coterie is not possible.
     #[error("{0}")]
     Coterie(#[from] CoterieError),
     /// The member is not in the coterie.
     #[error("{0}")]
     Refused(#[from] crate::member::Refused),
-    /// An address cannot be used.
+    /// The member cannot listen on an address.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// Which.
+        /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Something else of the operating system.
+    /// Another error of the system.
     #[error("cannot {what}: {source}")]
     Io {
         /// What was tried.
         what: &'static str,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A part of the program has failed.
-    #[error("the member's engine ended without a word: this is a mistake in the program")]
+    /// The engine has panicked.
+    #[error("the engine of the member has panicked: this is a fault of the program")]
     Engine,
 }
 
 /// A member that has started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
-    /// Which one.
+    /// Its number.
     pub me: MemberId,
-    /// Of how many.
+    /// How many members there are.
     pub members: u16,
     /// Where it listens.
     pub listen: SocketAddr,
@@ -111,17 +110,18 @@ impl std::fmt::Display for Ready {
     }
 }
 
-/// Checks what can be checked without starting: certificates and the coterie.
+/// Checks the certificates and the coterie without starting.
 ///
 /// # Errors
-/// What is wrong.
+/// The first error.
 pub fn check(config: &Config) -> Result<(), NodeError> {
     config.cluster.coterie.coterie(config.members())?;
     security(config)?;
     Ok(())
 }
 
-/// Runs a member until SIGTERM or SIGINT; SIGHUP has it read its certificates again. `ready` is called when it listens.
+/// Runs a member until SIGTERM or SIGINT. On SIGHUP it reads its certificates again. It calls
+/// `ready` when it listens.
 ///
 /// # Errors
 /// If it cannot start, or its disk fails.
@@ -132,7 +132,7 @@ pub fn run(config: &Config, ready: impl FnOnce(&Ready)) -> Result<(), NodeError>
         .build()
         .map_err(|source| NodeError::Io { what: "start", source })?;
     let result = runtime.block_on(serve(config, ready));
-    // Nothing that is still going on is worth waiting for.
+    // No remaining task is worth waiting for.
     runtime.shutdown_timeout(Duration::from_millis(200));
     result
 }
@@ -153,7 +153,7 @@ async fn listen(address: SocketAddr) -> Result<Arc<TcpListener>, NodeError> {
     listener.map(Arc::new).map_err(|source| NodeError::Listen { address, source })
 }
 
-/// What stays when a member starts again by itself.
+/// What stays when a member restarts by itself.
 struct Outside {
     listener: Arc<TcpListener>,
     page: Option<Arc<TcpListener>>,
@@ -185,7 +185,7 @@ impl Outside {
 
 async fn serve(config: &Config, ready: impl FnOnce(&Ready)) -> Result<(), NodeError> {
     let (mut outside, mut ready) = (None, Some(ready));
-    // As if somebody had ended it and started it: those inside stay inside, with a new lease.
+    // As if it was stopped and started: holders stay inside, with a new lease.
     while live(config, &mut outside, &mut ready).await? == Ended::ClockIsWrong {
         tracing::warn!("starts again with the time of day");
     }
@@ -220,7 +220,7 @@ async fn live(
     }
     let Some(outside) = outside else { return Err(NodeError::Engine) };
     let (inbox, inputs) = mpsc::channel(INBOX);
-    let house = Arc::new(House {
+    let shared = Arc::new(Shared {
         me,
         incarnation: fastrand::u64(..),
         fingerprint: cluster.fingerprint(),
@@ -231,10 +231,10 @@ async fn live(
         clock,
         metrics,
         engine: inbox.clone(),
-        guests: Mutex::new(HashMap::new()),
+        members: Mutex::new(HashMap::new()),
         next: AtomicU64::new(0),
         open: AtomicU64::new(0),
-        places: descriptors::places(members),
+        capacity: descriptors::capacity(members),
         clients: AtomicUsize::new(0),
     });
     let mut ended = start(engine, inputs)?;
@@ -242,46 +242,47 @@ async fn live(
         let status = outside.page.as_ref().and_then(|page| page.local_addr().ok());
         ready(&Ready { me, members, listen: config.listen, status });
     }
-    // They end with this.
+    // The tasks end with this value.
     let mut tasks = JoinSet::new();
-    tasks.spawn(accept::accept(house.clone(), outside.listener.clone()));
+    tasks.spawn(accept::accept(shared.clone(), outside.listener.clone()));
     for other in (0..members).map(MemberId).filter(|other| *other != me) {
-        tasks.spawn(link::keep(house.clone(), other));
+        tasks.spawn(link::keep(shared.clone(), other));
     }
     if let Some(page) = &outside.page {
-        tasks.spawn(http::serve(house.clone(), page.clone()));
+        tasks.spawn(http::serve(shared.clone(), page.clone()));
     }
     let result = loop {
         tokio::select! {
             result = &mut ended => break result,
-            _ = outside.hangup.recv() => reload(config, &house),
+            _ = outside.hangup.recv() => reload(config, &shared),
             _ = outside.term.recv() => stop(&inbox).await,
             _ = outside.int.recv() => stop(&inbox).await,
         }
     };
-    // Last words are being written; whoever does not read them has to do without.
-    house.empty().await;
+    // Last frames are being written. A connection that does not read them is closed without.
+    shared.empty().await;
     result.unwrap_or(Err(NodeError::Engine))
 }
 
 async fn stop(engine: &mpsc::Sender<Input>) {
-    tracing::info!("told to end");
-    // If it has ended by itself, that is what it was told.
+    tracing::info!("stopping");
+    // If the engine has ended, it has stopped.
     let _ = engine.send(Input::Stop).await;
 }
 
-/// Reads the certificates again. Connections that stand are not touched.
-fn reload(config: &Config, house: &House) {
+/// Reads the certificates again. Open connections stay.
+fn reload(config: &Config, shared: &Shared) {
     match security(config) {
         Ok(tls) => {
-            *house.tls.write().unwrap_or_else(PoisonError::into_inner) = tls;
+            *shared.tls.write().unwrap_or_else(PoisonError::into_inner) = tls;
             tracing::info!("certificates were read again");
         }
         Err(error) => tracing::error!("certificates stay as they were: {error}"),
     }
 }
 
-/// Gives the engine a thread of its own: flushing a disk takes time, and connections have to go on meanwhile.
+/// Runs the engine on a thread of its own: flushing takes time, and connections must go on
+/// meanwhile.
 fn start(
     engine: Engine,
     inputs: mpsc::Receiver<Input>,
@@ -293,7 +294,7 @@ fn start(
     let thread = std::thread::Builder::new().name("engine".to_owned());
     let body = move || {
         let result = runtime.block_on(engine.run(inputs));
-        // Whoever waits for it is there until the process ends.
+        // The receiver lives until the program ends.
         let _ = end.send(result.map_err(NodeError::from));
     };
     thread.spawn(body).map_err(cannot)?;

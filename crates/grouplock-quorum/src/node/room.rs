@@ -1,4 +1,4 @@
-//! One room at one member: its part in the protocol, and what there is to show of it.
+//! One room at one member: its part in the protocol, and what others can see of it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use crate::message::{GroupMessage, PeerMessage, ProcessMessage};
 use crate::name::{MemberId, ProcessId};
 use crate::output::Output;
 use crate::rank::Claim;
-use crate::record::{Durable, Record};
+use crate::record::{Durable, OpenStage, Record};
 use crate::time::Time;
 use crate::wire::{About, Frame, Inside, Participant, PastStage, Seen, Stage, Waiter};
 
-/// How many stages that are over are remembered.
+/// How many past stages are remembered.
 const PAST: usize = 32;
-/// How many entries of a list go into one frame: with the longest names they fit.
+/// How many entries of a list are in one frame. They fit even with the longest names.
 const PIECE: usize = 48;
 
-/// Where a frame goes.
+/// The receiver of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum To {
     Member(MemberId),
@@ -25,14 +25,14 @@ pub(super) enum To {
     Client(u64),
 }
 
-/// What a room wants done.
+/// The outputs of rooms.
 #[derive(Debug, Default)]
-pub(super) struct Wishes {
+pub(super) struct Outputs {
     pub(super) save: Vec<(Arc<str>, Record)>,
     pub(super) send: Vec<(To, Frame, bool)>,
 }
 
-/// What has happened in a room, for the metrics.
+/// Events in a room, for the metrics.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
     pub(super) stages: u64,
@@ -42,28 +42,18 @@ pub(super) struct Tally {
     pub(super) nobody: u64,
 }
 
-/// Someone who waits or is inside.
-#[derive(Debug)]
+/// A process that waits or is inside.
+#[derive(Debug, Default)]
 struct Person {
-    /// Whose process it is; unknown after a restart until it is heard.
+    /// The client of the process; not known after a restart until the process is heard.
     client: Option<u64>,
     about: Option<About>,
     since: Time,
-    /// The request for which it was told to enter.
+    /// The request for which ENTER was sent.
     told: Option<u64>,
 }
 
-/// The stage that is under way.
-#[derive(Debug)]
-struct Running {
-    session: String,
-    epoch: u64,
-    began: Time,
-    entries: u64,
-    died: bool,
-}
-
-/// What was said last to each member, to tell what is said again.
+/// The last message of each kind to each member, to recognise repeated ones.
 type Said = BTreeMap<(MemberId, u8), (u64, Option<Claim>)>;
 
 #[derive(Debug)]
@@ -71,15 +61,16 @@ pub(super) struct Room {
     pub(super) name: Arc<str>,
     pub(super) member: Member,
     people: BTreeMap<ProcessId, Person>,
-    running: Option<Running>,
+    /// The open stage. It has not ended yet.
+    running: Option<PastStage>,
     past: VecDeque<PastStage>,
     deaths: u64,
     said: Said,
-    /// When the engine means to wake it.
+    /// When the engine will wake it.
     pub(super) wake: Option<Time>,
 }
 
-/// A process that another client speaks for.
+/// The process belongs to another client.
 pub(super) struct NotItsProcess;
 
 impl Room {
@@ -90,23 +81,15 @@ impl Room {
         now: Time,
     ) -> Self {
         let open = durable.and_then(|durable| durable.open.as_ref());
-        let running = open.map(|open| Running {
-            session: open.session.clone(),
-            epoch: open.epoch,
-            began: now,
-            entries: open.inside.len() as u64,
-            died: false,
-        });
+        let running = open.map(|open| begun(open, now));
         let inside = open.map(|open| open.inside.keys()).into_iter().flatten();
-        let stranger = |process: &ProcessId| {
-            (*process, Person { client: None, about: None, since: now, told: None })
-        };
-        let people = inside.map(stranger).collect();
+        let people = inside.map(|process| (*process, Person { since: now, ..Person::default() }));
+        let people = people.collect();
         let (past, said, wake) = (VecDeque::new(), Said::new(), None);
         Room { name, member, people, running, past, deaths: 0, said, wake }
     }
 
-    /// Whether this client may speak for this process. If nobody has so far, it does from now on.
+    /// Checks that this client owns the process. The first client that speaks for it owns it.
     pub(super) fn hear(
         &mut self,
         now: Time,
@@ -118,12 +101,8 @@ impl Room {
         if !self.people.contains_key(&process) && !matches!(message, ProcessMessage::Ask { .. }) {
             return Ok(());
         }
-        let person = self.people.entry(process).or_insert(Person {
-            client: Some(client),
-            about: None,
-            since: now,
-            told: None,
-        });
+        let person =
+            self.people.entry(process).or_insert(Person { since: now, ..Person::default() });
         if *person.client.get_or_insert(client) != client {
             return Err(NotItsProcess);
         }
@@ -133,7 +112,7 @@ impl Room {
         Ok(())
     }
 
-    /// Whether such a message has been heard before.
+    /// Whether such a message was heard before.
     pub(super) fn is_repeated(&self, process: ProcessId, message: &ProcessMessage) -> bool {
         match message {
             ProcessMessage::Ask { .. } | ProcessMessage::Renew { .. } => {
@@ -143,24 +122,25 @@ impl Room {
         }
     }
 
-    /// Takes what the member wants done. `asker` is who was heard last: it gets answers even if it is unknown here.
+    /// Takes the outputs of the member. `asker` is the process that was heard last. It gets answers
+    /// even if it is not known here.
     pub(super) fn drain(
         &mut self,
         now: Time,
         asker: Option<(ProcessId, u64)>,
-        wishes: &mut Wishes,
+        outputs: &mut Outputs,
     ) -> Tally {
         let mut tally = Tally::default();
         while let Some(output) = self.member.poll_transmit() {
             match output {
                 Output::Save(record) => {
                     self.observe(now, &record, &mut tally);
-                    wishes.save.push((self.name.clone(), record));
+                    outputs.save.push((self.name.clone(), record));
                 }
                 Output::ToMember(to, message) => {
                     let repeated = self.says_again(to, &message);
                     let room = self.name.to_string();
-                    wishes.send.push((To::Member(to), Frame::Peer { room, message }, repeated));
+                    outputs.send.push((To::Member(to), Frame::Peer { room, message }, repeated));
                 }
                 Output::ToProcess(process, message) => {
                     let (client, repeated) = self.tells_again(process, &message);
@@ -171,7 +151,7 @@ impl Room {
                     };
                     let room = self.name.to_string();
                     let frame = Frame::Group { room, process, message };
-                    wishes.send.push((To::Client(client), frame, repeated));
+                    outputs.send.push((To::Client(client), frame, repeated));
                 }
             }
         }
@@ -185,18 +165,18 @@ impl Room {
         }
     }
 
-    /// Whether nothing of it has to be remembered.
+    /// Whether nothing of it must be remembered.
     pub(super) fn is_idle(&self) -> bool {
         self.people.is_empty() && self.member.is_idle()
     }
 
-    /// The epoch of the stage under way and who is in it, to be compared by [`bury`](Room::bury).
+    /// The epoch of the open stage and its processes, for [`bury`](Room::bury).
     pub(super) fn living(&self) -> (u64, Vec<ProcessId>) {
         let epoch = self.running.as_ref().map_or(0, |running| running.epoch);
         (epoch, self.member.inside().map(|(process, _)| process).collect())
     }
 
-    /// The clock has been told: who is not here any more has died. How many of those inside.
+    /// Counts the processes inside that are gone after a timeout: they have died.
     pub(super) fn bury(&mut self, (epoch, before): (u64, Vec<ProcessId>)) -> u64 {
         let member = &self.member;
         let gone =
@@ -205,7 +185,7 @@ impl Room {
         let died = before.iter().filter(|process| gone(process)).count() as u64;
         self.deaths += died;
         if died > 0 {
-            // The stage may have ended with them, and the next have begun.
+            // The stage may have ended with them, and the next may have begun.
             let past = self.past.iter_mut().rev().find(|past| past.epoch == epoch);
             match (&mut self.running, past) {
                 (_, Some(past)) => past.died = true,
@@ -216,7 +196,7 @@ impl Room {
         died
     }
 
-    /// Records tell all that happens to stages.
+    /// Follows the stages by their records.
     fn observe(&mut self, now: Time, record: &Record, tally: &mut Tally) {
         match record {
             Record::Vote(_) => tally.votes += 1,
@@ -228,13 +208,7 @@ impl Room {
             Record::Opened(open) => {
                 tally.stages += 1;
                 tally.entries += open.inside.len() as u64;
-                self.running = Some(Running {
-                    session: open.session.clone(),
-                    epoch: open.epoch,
-                    began: now,
-                    entries: open.inside.len() as u64,
-                    died: false,
-                });
+                self.running = Some(begun(open, now));
                 for process in open.inside.keys() {
                     self.entered(now, *process);
                 }
@@ -247,14 +221,11 @@ impl Room {
                 self.entered(now, *process);
             }
             Record::Closed => {
-                let Some(Running { session, epoch, began, entries, died }) = self.running.take()
-                else {
-                    return;
-                };
+                let Some(stage) = self.running.take() else { return };
                 if self.past.len() == PAST {
                     self.past.pop_front();
                 }
-                self.past.push_back(PastStage { session, epoch, began, ended: now, entries, died });
+                self.past.push_back(PastStage { ended: now, ..stage });
             }
         }
     }
@@ -277,7 +248,7 @@ impl Room {
         self.said.insert((to, kind), key) == Some(key)
     }
 
-    /// Who speaks for the process, and whether it has been told that before.
+    /// The client of the process, and whether ENTER was sent before.
     fn tells_again(&mut self, process: ProcessId, message: &GroupMessage) -> (Option<u64>, bool) {
         let Some(person) = self.people.get_mut(&process) else { return (None, false) };
         let repeated = match *message {
@@ -287,9 +258,9 @@ impl Room {
         (person.client, repeated)
     }
 
-    // ---- what there is to see ----
+    // ---- what others see ----
 
-    /// This member's part, and those who have to do with it, in the pieces that are sent.
+    /// This member's part of the room, in the pieces that are sent.
     pub(super) fn look(&self, now: Time, brief: bool) -> Vec<Seen> {
         let mut pieces = vec![Seen::Stage(self.stage(now))];
         if brief {
@@ -325,14 +296,15 @@ impl Room {
         }
     }
 
+    fn shown(&self, process: ProcessId) -> (Time, Option<About>) {
+        let person = self.people.get(&process);
+        person.map_or((Time::ZERO, None), |person| (person.since, person.about.clone()))
+    }
+
     pub(super) fn inside(&self) -> Vec<Participant> {
         let participant = |(process, _)| {
-            let person = self.people.get(&process);
-            Participant {
-                process,
-                since: person.map_or(Time::ZERO, |person| person.since),
-                about: person.and_then(|person| person.about.clone()),
-            }
+            let (since, about) = self.shown(process);
+            Participant { process, since, about }
         };
         let mut inside: Vec<_> = self.member.inside().map(participant).collect();
         inside.sort_by_key(|participant| (participant.since, participant.process));
@@ -340,35 +312,22 @@ impl Room {
     }
 
     pub(super) fn waiting(&self) -> Vec<Waiter> {
-        let waiting = self.member.waiting().into_iter();
-        waiting
-            .filter_map(|(process, session)| {
-                let (_, claim) = self.member.waits(process)?;
-                let person = self.people.get(&process);
-                Some(Waiter {
-                    process,
-                    session: session.to_owned(),
-                    claim,
-                    since: person.map_or(Time::ZERO, |person| person.since),
-                    about: person.and_then(|person| person.about.clone()),
-                })
-            })
-            .collect()
+        let waiter = |(process, session, claim): (_, &str, _)| {
+            let (since, about) = self.shown(process);
+            Waiter { process, session: session.to_owned(), claim, since, about }
+        };
+        self.member.waiting().into_iter().map(waiter).collect()
     }
 
-    /// The best claim for each session, and nothing said of whose it is.
+    /// The best claim for each session, without details of the process.
     fn best_waiters(&self) -> Vec<Waiter> {
         let mut best: BTreeMap<&str, Waiter> = BTreeMap::new();
-        for (process, session) in self.member.waiting() {
-            let Some((_, claim)) = self.member.waits(process) else { continue };
-            if best.get(session).is_none_or(|other| claim < other.claim) {
+        // The best claim of each session is the first.
+        for (process, session, claim) in self.member.waiting() {
+            best.entry(session).or_insert_with(|| {
                 let (since, about) = (claim.asked(), None);
-                let session_name = session.to_owned();
-                best.insert(
-                    session,
-                    Waiter { process, session: session_name, claim, since, about },
-                );
-            }
+                Waiter { process, session: session.to_owned(), claim, since, about }
+            });
         }
         best.into_values().collect()
     }
@@ -376,4 +335,9 @@ impl Room {
     pub(super) fn past(&self) -> impl Iterator<Item = &PastStage> {
         self.past.iter()
     }
+}
+
+fn begun(open: &OpenStage, now: Time) -> PastStage {
+    let (session, entries) = (open.session.clone(), open.inside.len() as u64);
+    PastStage { session, epoch: open.epoch, began: now, ended: now, entries, died: false }
 }

@@ -1,4 +1,4 @@
-//! What `GET /status.json` shows: this member's part of all rooms.
+//! The content of `GET /status.json`: this member's part of all rooms.
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use crate::rank::{Precedence, Rank};
 use crate::time::Time;
 use crate::wire::{About, Cluster};
 
-/// See the module. Times are in seconds since 1970, durations in seconds.
+/// The status. Times are in seconds since 1970, durations in seconds.
 #[derive(Debug, Serialize)]
 pub(super) struct Status {
     cluster: String,
@@ -45,7 +45,7 @@ struct RoomStatus {
     epoch: u64,
     inside: Option<StageStatus>,
     waiting: Vec<Person>,
-    /// Votes that are in, while this member competes.
+    /// The votes that have arrived, while this member competes.
     votes: Option<u16>,
     votes_needed: usize,
     voted_for: Option<VoteStatus>,
@@ -148,7 +148,7 @@ fn room_status(room: &Room, votes_needed: usize, now: Time) -> RoomStatus {
         participants: room
             .inside()
             .into_iter()
-            .map(|p| person(p.process.0, &inside.session, p.since, p.about))
+            .map(|p| person(p.process.0, &inside.session, p.since, p.about.as_ref()))
             .collect(),
         session: inside.session,
         epoch: inside.epoch,
@@ -161,7 +161,9 @@ fn room_status(room: &Room, votes_needed: usize, now: Time) -> RoomStatus {
         stage: stage.stage,
         epoch: stage.epoch,
         inside,
-        waiting: waiting.map(|w| person(w.process.0, &w.session, w.since, w.about)).collect(),
+        waiting: waiting
+            .map(|w| person(w.process.0, &w.session, w.since, w.about.as_ref()))
+            .collect(),
         votes: stage.votes,
         votes_needed,
         voted_for: stage.voted_for.as_ref().map(vote),
@@ -181,28 +183,19 @@ fn room_status(room: &Room, votes_needed: usize, now: Time) -> RoomStatus {
     }
 }
 
-/// Numbers of processes are texts: they do not fit the numbers of JavaScript.
-fn person(process: u64, session: &str, since: Time, about: Option<About>) -> Person {
-    let mut person = Person {
+/// The number of a process is a text, because it does not fit the numbers of JavaScript.
+fn person(process: u64, session: &str, since: Time, about: Option<&About>) -> Person {
+    Person {
         process: format!("{process:016x}"),
         session: session.to_owned(),
         since: seconds(since),
-        host: None,
-        user: None,
-        pid: None,
-        command: None,
-        priority: None,
-        expected: None,
-    };
-    if let Some(about) = about {
-        person.host = Some(about.host);
-        person.user = Some(about.user);
-        person.pid = Some(about.pid);
-        person.command = Some(about.command);
-        person.priority = Some(about.priority);
-        person.expected = about.expected.map(|expected| expected.as_secs_f64());
+        host: about.map(|about| about.host.clone()),
+        user: about.map(|about| about.user.clone()),
+        pid: about.map(|about| about.pid),
+        command: about.map(|about| about.command.clone()),
+        priority: about.map(|about| about.priority),
+        expected: about.and_then(|about| about.expected).map(|time| time.as_secs_f64()),
     }
-    person
 }
 
 fn vote(rank: &Rank) -> VoteStatus {

@@ -1,24 +1,28 @@
-//! What a member must not forget, on disk.
+//! The data of a member, on disk.
 //!
-//! One file, `log`, only ever appended to. It consists of batches, each written by one call and flushed before anything
-//! that depends on it is sent:
+//! There is one file, `log`. The member only appends to it. It consists of batches. Each batch is
+//! written by one call, and is flushed before anything that depends on it is sent:
 //!
 //! ```text
-//! "GBPb" · length of the payload, u32 · CRC32 of number and payload, u32 · number of the batch, u64 · payload
+//! "GBPb" · length of payload, u32 · CRC32 of number and payload, u32 · number of batch, u64 · payload
 //! ```
 //!
-//! Numbers are little-endian. The payload is a list of entries in postcard. The first batch holds the head: whose file it is. When the file
-//! has become much longer than what it says, it is written anew under another name and takes the place of the old one. If that
-//! cannot be done, for want of space or descriptors, the member goes on with the old one and tries again later.
+//! Numbers are little-endian. The payload is a list of entries in postcard. The first batch
+//! contains the head, which names the owner of the file. When the file has become much longer than
+//! its content needs, the member writes a new file under another name and renames it. If that
+//! fails, for example because of missing space or descriptors, the member continues with the old
+//! file and tries again later.
 //!
-//! **Torn or damaged?** When a batch has been flushed, and only then, a *seal* is written behind it: a batch with nothing in it. So a bad
-//! batch with a good one after it is damage, and the member does not start: it might have forgotten a vote. A bad one at the
-//! end was never acknowledged, and is cut off. The seal is flushed with what comes next, or when the engine has time
-//! ([`rest`](Storage::rest)): only if the machine itself stops before that, damage to the last batch cannot be told from a torn one.
+//! **Torn or damaged?** After a batch was flushed, a *seal* is written behind it: an empty batch.
+//! So a bad batch before a good one is damage, and the member does not start: it might have
+//! forgotten a vote. A bad batch at the end was never acknowledged, and is removed. The seal is
+//! flushed with the next batch, or when the engine is idle ([`rest`](Storage::rest)). Only if the
+//! machine stops before that, damage to the last batch looks like a torn batch.
 //!
-//! **A failed write or flush** ends the member. What the kernel did with the data is unknown then, and a second flush may
-//! say that all is well when it is not.
+//! **A failed write or flush** ends the member. The state of the data is unknown then, and a second
+//! flush may succeed although data are lost.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -38,17 +42,17 @@ use crate::wire::{CoterieKind, Memory};
 
 const MARK: &[u8; 4] = b"GBPb";
 const HEAD: usize = 20;
-/// How many rooms are in one batch of a file that is written anew.
+/// How many rooms are in one batch of a new file.
 const ROOMS_PER_BATCH: usize = 256;
-/// A file is not written anew before it is this long.
+/// A file that is shorter than this is not rewritten.
 pub const SMALL: u64 = 1024 * 1024;
-/// It is written anew when it is so many times longer than when it was new.
+/// A file is rewritten when it is this many times longer than when it was new.
 const GROWTH: u64 = 4;
 
-/// Whose file it is. Addresses and times are not in it: they may change.
+/// The owner of the file. It has no addresses and no times, because they may change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
-    /// Of the file's format.
+    /// The format of the file.
     pub format: u32,
     pub cluster: String,
     pub me: MemberId,
@@ -56,27 +60,28 @@ pub struct Head {
     pub coterie: CoterieKind,
 }
 
-/// The format of files that are written here.
+/// The format of new files.
 pub const FORMAT: u32 = 1;
 
+/// Borrowed when it is written, owned when it is read.
 #[derive(Serialize, Deserialize)]
-enum Entry {
-    Head(Head),
-    Room(String, Durable),
-    Record(String, Record),
+enum Entry<'a> {
+    Head(Cow<'a, Head>),
+    Room(Cow<'a, str>, Cow<'a, Durable>),
+    Record(Cow<'a, str>, Cow<'a, Record>),
     Fact(Fact),
-    /// Nothing of that room counts any more, but for the floor.
-    Retired(String),
+    /// The room is forgotten, except for the floor.
+    Retired(Cow<'a, str>),
 }
 
-/// What a member must not forget beside its rooms.
+/// Facts beside the rooms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fact {
-    /// Which memory this is.
+    /// The memory of this member.
     Memory(Memory),
-    /// Which memory another member has.
+    /// The memory of another member.
     Peer(MemberId, Memory),
-    /// Rooms that are not known begin above it.
+    /// Unknown rooms start above this number.
     Floor(u64),
 }
 
@@ -102,37 +107,27 @@ impl Facts {
     }
 }
 
-/// As [`Entry`], but borrowed: they are encoded alike.
-#[derive(Serialize)]
-enum EntryRef<'a> {
-    Head(&'a Head),
-    Room(&'a str, &'a Durable),
-    Record(&'a str, &'a Record),
-    Fact(&'a Fact),
-    Retired(&'a str),
-}
-
-/// What can go wrong with a member's disk.
+/// An error of a member's disk.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StorageError {
-    /// The operating system refused.
+    /// The system refused an operation.
     #[error("cannot {what} `{path}`: {source}", path = .path.display())]
     Io {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// On what.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Another process has the directory.
+    /// Another process uses the directory.
     #[error("`{path}` is used by another process: is this member running already?", path = .path.display())]
     InUse {
         /// The directory.
         path: PathBuf,
     },
-    /// The data are another member's.
+    /// The data belong to another member.
     #[error(
         "`{path}` belongs to {found}, but this is {expected}: a member needs its own data",
         path = .path.display()
@@ -140,29 +135,29 @@ pub enum StorageError {
     Foreign {
         /// The file.
         path: PathBuf,
-        /// Whose data they are.
+        /// The owner of the data.
         found: String,
-        /// Who wanted to use them.
+        /// The member that wanted to use them.
         expected: String,
     },
     /// The data are damaged.
     #[error(
-        "`{path}` is damaged at byte {at}, in what was saved: a vote may be forgotten, so this member must not vote; \
-         restore the disk, or end all members and clients and start the cluster with empty data",
+        "`{path}` is damaged at byte {at}, in saved data: a vote may be lost, so this member must not vote; \
+         restore the disk, or stop all members and clients and start the cluster with empty data",
         path = .path.display()
     )]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where.
+        /// The position.
         at: u64,
     },
-    /// It is no file of ours.
-    #[error("`{path}` is no log of a member: {reason}", path = .path.display())]
+    /// The file is not a log.
+    #[error("`{path}` is not the log of a member: {reason}", path = .path.display())]
     NotALog {
         /// The file.
         path: PathBuf,
-        /// How that was seen.
+        /// The reason.
         reason: String,
     },
 }
@@ -176,48 +171,34 @@ pub struct Storage {
     /// The number of the next batch.
     next: u64,
     length: u64,
-    /// It is written anew when it is longer than this.
+    /// The file is rewritten when it is longer than this.
     enough: u64,
     rooms: BTreeMap<Arc<str>, Durable>,
     facts: Facts,
     buffer: Vec<u8>,
-    /// A seal was written and not flushed.
+    /// A seal was written but not flushed.
     loose: bool,
-    /// The directory, open from the start: a new log must not be in place before it is known that this can be flushed.
+    /// The directory. It is open from the start, so that renaming a new log can be flushed.
     folder: File,
-    /// Kept as long as the directory is used.
+    /// Locked as long as the directory is used.
     _lock: Flock<File>,
 }
 
 impl Storage {
-    /// Opens a member's directory, and makes it if it is not there.
+    /// Opens a member's directory. Makes it if it does not exist.
     pub fn open(directory: &Path, head: Head) -> Result<Self, StorageError> {
-        // Names of sessions are nobody else's business.
+        // Names of sessions are private.
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
         made.map_err(io_error("make the directory", directory))?;
         let lock = lock(directory)?;
         let folder = File::open(directory).map_err(io_error("open", directory))?;
         let path = directory.join("log");
         if !path.try_exists().map_err(io_error("look for", &path))? {
-            // It has not begun; whether it ever had other data the others know.
-            let memory = Memory { generation: 0, id: fastrand::u64(..) };
+            // The member has not begun. The others know whether it had other data.
+            let memory = Memory { generation: 0, id: fastrand::u64(1..) };
             let facts = Facts { memory, ..Facts::default() };
-            let new = write_anew(directory, &head, &facts, &BTreeMap::new())?;
+            write_anew(directory, &head, &facts, &BTreeMap::new())?;
             put_in_place(directory, &folder)?;
-            return Ok(Storage {
-                directory: directory.to_owned(),
-                head,
-                file: new.file,
-                next: new.next,
-                length: new.length,
-                enough: SMALL,
-                rooms: BTreeMap::new(),
-                facts,
-                buffer: Vec::new(),
-                loose: false,
-                folder,
-                _lock: lock,
-            });
         }
         let bytes = fs::read(&path).map_err(io_error("read", &path))?;
         let Contents { rooms, facts, next, length, sealed } = read(&bytes, &path, &head)?;
@@ -225,7 +206,7 @@ impl Storage {
         if length < bytes.len() as u64 {
             let lost = bytes.len() as u64 - length;
             tracing::warn!(
-                "the last {lost} bytes of `{}` are incomplete, as after a crash; they are cut off",
+                "the last {lost} bytes of `{}` are incomplete, as after a crash; they are removed",
                 path.display()
             );
             file.set_len(length).map_err(io_error("cut", &path))?;
@@ -237,7 +218,7 @@ impl Storage {
             file,
             next,
             length,
-            // How long it was when it was new is not known, and must not be taken to be what it is now.
+            // The length of the new file is not known. The present length must not replace it.
             enough: SMALL,
             rooms,
             facts,
@@ -247,11 +228,11 @@ impl Storage {
             _lock: lock,
         };
         if storage.facts.memory == Memory::default() {
-            // It was written before data had names, by a member that had begun.
+            // A member that had begun wrote it before memories had names.
             storage.note(Fact::Memory(Memory { generation: 1, id: fastrand::u64(..) }))?;
         }
         if !sealed {
-            // What was read is acted upon from now on.
+            // The member relies on what it read from now on.
             storage.append(&[], &path)?;
             storage.loose = true;
         }
@@ -259,38 +240,38 @@ impl Storage {
         Ok(storage)
     }
 
-    /// What each room's part was when it was last saved.
+    /// The last saved data of each room.
     pub fn rooms(&self) -> &BTreeMap<Arc<str>, Durable> {
         &self.rooms
     }
 
-    /// Which memory this is.
+    /// The memory of this member.
     pub fn memory(&self) -> Memory {
         self.facts.memory
     }
 
-    /// The last that a member is known to have had.
+    /// The last known memory of a member.
     pub fn memory_of(&self, peer: MemberId) -> Memory {
         self.facts.peers.get(&peer).copied().unwrap_or_default()
     }
 
-    /// Above all numbers that may be remembered of this member in rooms that it does not know.
+    /// A number above all that others may remember of this member in unknown rooms.
     pub fn floor(&self) -> u64 {
         self.facts.floor
     }
 
-    /// Puts a fact on disk.
+    /// Writes a fact to disk.
     pub fn note(&mut self, fact: Fact) -> Result<(), StorageError> {
-        self.write(&[EntryRef::Fact(&fact)])?;
+        self.write(&[Entry::Fact(fact)])?;
         self.facts.apply(fact);
         Ok(())
     }
 
-    /// Forgets rooms, all of whose numbers are at most `highest`.
+    /// Forgets rooms. All their numbers are at most `highest`.
     pub fn retire(&mut self, rooms: &[Arc<str>], highest: u64) -> Result<(), StorageError> {
         let floor = Fact::Floor(highest);
-        let retired = rooms.iter().map(|room| EntryRef::Retired(room));
-        self.write(&[EntryRef::Fact(&floor)].into_iter().chain(retired).collect::<Vec<_>>())?;
+        let retired = rooms.iter().map(|room| Entry::Retired(Cow::Borrowed(&**room)));
+        self.write(&[Entry::Fact(floor)].into_iter().chain(retired).collect::<Vec<_>>())?;
         self.facts.apply(floor);
         for room in rooms {
             self.rooms.remove(room);
@@ -298,8 +279,8 @@ impl Storage {
         self.compact_if_long()
     }
 
-    /// Appends, flushes, and seals: how long the flush took.
-    fn write(&mut self, entries: &[EntryRef<'_>]) -> Result<Duration, StorageError> {
+    /// Appends, flushes and seals. Returns how long the flush took.
+    fn write(&mut self, entries: &[Entry<'_>]) -> Result<Duration, StorageError> {
         let path = self.directory.join("log");
         self.append(entries, &path)?;
         let began = Instant::now();
@@ -310,9 +291,10 @@ impl Storage {
         Ok(took)
     }
 
-    /// Puts all of it on disk, and tells how long the flush took. After an error nothing more may be sent.
+    /// Writes all records to disk. Returns how long the flush took. After an error nothing more may
+    /// be sent.
     pub fn commit(&mut self, records: Vec<(Arc<str>, Record)>) -> Result<Duration, StorageError> {
-        let entries = records.iter().map(|(room, record)| EntryRef::Record(room, record));
+        let entries = records.iter().map(|(room, it)| record(room, it));
         let took = self.write(&entries.collect::<Vec<_>>())?;
         for (room, record) in records {
             self.rooms.entry(room).or_default().apply(record);
@@ -321,7 +303,7 @@ impl Storage {
         Ok(took)
     }
 
-    fn append(&mut self, entries: &[EntryRef<'_>], path: &Path) -> Result<(), StorageError> {
+    fn append(&mut self, entries: &[Entry<'_>], path: &Path) -> Result<(), StorageError> {
         self.buffer.clear();
         batch(&mut self.buffer, self.next, entries, path)?;
         self.file.write_all(&self.buffer).map_err(io_error("write", path))?;
@@ -330,7 +312,7 @@ impl Storage {
         Ok(())
     }
 
-    /// To be called now and then: flushes the last seal.
+    /// Flushes the last seal. To be called from time to time.
     pub fn rest(&mut self) -> Result<(), StorageError> {
         if std::mem::take(&mut self.loose) {
             self.file.sync_data().map_err(io_error("flush", &self.directory.join("log")))?;
@@ -345,14 +327,14 @@ impl Storage {
         let new = match write_anew(&self.directory, &self.head, &self.facts, &self.rooms) {
             Ok(new) => new,
             Err(error) => {
-                // Nothing is lost: the old log is whole.
-                tracing::warn!("the log is not written anew, it goes on growing: {error}");
+                // Nothing is lost: the old log is complete.
+                tracing::warn!("the log cannot be rewritten, it goes on growing: {error}");
                 self.enough = self.length + SMALL;
                 return Ok(());
             }
         };
         put_in_place(&self.directory, &self.folder)?;
-        tracing::info!("the log was written anew: {} bytes instead of {}", new.length, self.length);
+        tracing::info!("the log was rewritten: {} bytes instead of {}", new.length, self.length);
         self.file = new.file;
         self.next = new.next;
         self.length = new.length;
@@ -365,6 +347,10 @@ impl Storage {
     pub fn length(&self) -> u64 {
         self.length
     }
+}
+
+fn record<'a>(room: &'a str, record: &'a Record) -> Entry<'a> {
+    Entry::Record(Cow::Borrowed(room), Cow::Borrowed(record))
 }
 
 fn io_error(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StorageError {
@@ -385,7 +371,7 @@ fn lock(directory: &Path) -> Result<Flock<File>, StorageError> {
 fn batch(
     bytes: &mut Vec<u8>,
     number: u64,
-    entries: &[EntryRef<'_>],
+    entries: &[Entry<'_>],
     path: &Path,
 ) -> Result<(), StorageError> {
     let payload = postcard::to_allocvec(entries).map_err(io::Error::other);
@@ -413,7 +399,7 @@ struct New {
     length: u64,
 }
 
-/// Writes a file with that content beside the old one.
+/// Writes a new file with that content beside the old one.
 fn write_anew(
     directory: &Path,
     head: &Head,
@@ -422,16 +408,16 @@ fn write_anew(
 ) -> Result<New, StorageError> {
     let new = directory.join("log.new");
     let mut bytes = Vec::new();
-    let facts = facts.all();
-    let first: Vec<_> =
-        [EntryRef::Head(head)].into_iter().chain(facts.iter().map(EntryRef::Fact)).collect();
+    let head = [Entry::Head(Cow::Borrowed(head))];
+    let first: Vec<_> = head.into_iter().chain(facts.all().into_iter().map(Entry::Fact)).collect();
     batch(&mut bytes, 0, &first, &new)?;
     let mut next = 1;
     let beside: Vec<_> = rooms.iter().map(|(room, durable)| (room, durable.beside())).collect();
-    let beside = beside
+    let beside =
+        beside.iter().flat_map(|(room, records)| records.iter().map(|it| record(room, it)));
+    let entries = rooms
         .iter()
-        .flat_map(|(room, records)| records.iter().map(|record| EntryRef::Record(room, record)));
-    let entries = rooms.iter().map(|(room, durable)| EntryRef::Room(room, durable));
+        .map(|(room, durable)| Entry::Room(Cow::Borrowed(&**room), Cow::Borrowed(durable)));
     let entries: Vec<_> = entries.chain(beside).collect();
     for chunk in entries.chunks(ROOMS_PER_BATCH) {
         batch(&mut bytes, next, chunk, &new)?;
@@ -446,7 +432,7 @@ fn write_anew(
     Ok(New { file, next, length: bytes.len() as u64 })
 }
 
-/// Puts the file that was written anew in the place of the old one. If it fails, it is not known which of them will be found.
+/// Replaces the old file by the new one. If it fails, either of them may be found later.
 fn put_in_place(directory: &Path, folder: &File) -> Result<(), StorageError> {
     let new = directory.join("log.new");
     fs::rename(&new, directory.join("log")).map_err(io_error("give its name to", &new))?;
@@ -457,9 +443,9 @@ struct Contents {
     rooms: BTreeMap<Arc<str>, Durable>,
     facts: Facts,
     next: u64,
-    /// Up to where it is good.
+    /// How many bytes are good.
     length: u64,
-    /// Whether it ends with a seal.
+    /// The file ends with a seal.
     sealed: bool,
 }
 
@@ -470,7 +456,7 @@ fn read(bytes: &[u8], path: &Path, expected: &Head) -> Result<Contents, StorageE
         return Err(not_a_log("it does not begin with a head"));
     };
     match head.as_slice() {
-        [Entry::Head(head), ..] if head == expected => {}
+        [Entry::Head(head), ..] if **head == *expected => {}
         [Entry::Head(head), ..] => {
             return Err(StorageError::Foreign {
                 path: path.to_owned(),
@@ -499,10 +485,14 @@ fn read(bytes: &[u8], path: &Path, expected: &Head) -> Result<Contents, StorageE
         for entry in entries {
             match entry {
                 Entry::Head(_) => return Err(not_a_log("it has a second head")),
-                Entry::Room(room, durable) => drop(rooms.insert(room.into(), durable)),
-                Entry::Record(room, record) => rooms.entry(room.into()).or_default().apply(record),
+                Entry::Room(room, durable) => {
+                    rooms.insert(room.into(), durable.into_owned());
+                }
+                Entry::Record(room, record) => {
+                    rooms.entry(room.into()).or_default().apply(record.into_owned());
+                }
                 Entry::Fact(fact) => facts.apply(fact),
-                Entry::Retired(room) => drop(rooms.remove(room.as_str())),
+                Entry::Retired(room) => drop(rooms.remove(&*room)),
             }
         }
         (at, next) = (end, next + 1);
@@ -510,8 +500,8 @@ fn read(bytes: &[u8], path: &Path, expected: &Head) -> Result<Contents, StorageE
     Ok(Contents { rooms, facts, next, length: at as u64, sealed })
 }
 
-/// The batch that begins at `at`, and where it ends; `None` if there is no good one, or not of that number.
-fn take(bytes: &[u8], at: usize, number: Option<u64>) -> Option<(Vec<Entry>, usize)> {
+/// The batch at `at`, and its end; `None` if there is no good batch, or none with that number.
+fn take(bytes: &[u8], at: usize, number: Option<u64>) -> Option<(Vec<Entry<'static>>, usize)> {
     let (head, rest) = bytes.get(at..)?.split_first_chunk::<HEAD>()?;
     let (mark, head) = head.split_first_chunk::<4>()?;
     let (length, head) = head.split_first_chunk::<4>()?;

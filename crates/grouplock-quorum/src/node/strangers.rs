@@ -1,7 +1,8 @@
-//! Connections whose other side has not said who it is: few, and the oldest makes room for the newest.
+//! Connections that have not identified themselves: they are few, and the oldest makes room for the
+//! newest.
 //!
-//! Refusing the newest instead would let silent connections keep everybody out for as long as they may be silent. Whoever means
-//! it is known within a few round trips, long before so many others have come.
+//! Refusing the newest instead would let silent connections keep all others out. An honest client
+//! identifies itself within a few round trips, long before this many others arrive.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,27 +11,28 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// See the module.
 pub(super) struct Strangers {
-    places: Arc<Semaphore>,
-    /// When so many are there, the oldest is told to go. The rest of the places is for those on their way out.
+    slots: Arc<Semaphore>,
+    /// From this number on, the oldest must go. The remaining slots are for connections that are
+    /// being closed.
     many: usize,
     oldest_first: Mutex<VecDeque<Arc<Notify>>>,
 }
 
-/// A place among them, until it is dropped.
+/// A slot, until it is dropped.
 pub(super) struct Stranger {
     all: Arc<Strangers>,
     told: Arc<Notify>,
-    _place: OwnedSemaphorePermit,
+    _slot: OwnedSemaphorePermit,
 }
 
 impl Strangers {
     pub(super) fn new(most: usize) -> Arc<Self> {
-        let (places, many) = (Arc::new(Semaphore::new(most)), most * 3 / 4);
-        Arc::new(Strangers { places, many, oldest_first: Mutex::new(VecDeque::new()) })
+        let (slots, many) = (Arc::new(Semaphore::new(most)), most * 3 / 4);
+        Arc::new(Strangers { slots, many, oldest_first: Mutex::new(VecDeque::new()) })
     }
 
-    /// When most places are taken, the oldest has to go; waits only if it has not gone by the time that all are. `None` is never
-    /// returned: the places are there as long as this is.
+    /// Takes a slot. If most are taken, the oldest connection must go. This waits only if all slots
+    /// are taken. It never returns `None`: the slots live as long as `self`.
     pub(super) async fn admit(self: &Arc<Self>) -> Option<Stranger> {
         let oldest = {
             let mut all = self.all();
@@ -39,10 +41,10 @@ impl Strangers {
         if let Some(oldest) = oldest {
             oldest.notify_one();
         }
-        let place = self.places.clone().acquire_owned().await.ok()?;
+        let slot = self.slots.clone().acquire_owned().await.ok()?;
         let told = Arc::new(Notify::new());
         self.all().push_back(told.clone());
-        Some(Stranger { all: self.clone(), told, _place: place })
+        Some(Stranger { all: self.clone(), told, _slot: slot })
     }
 
     fn all(&self) -> MutexGuard<'_, VecDeque<Arc<Notify>>> {
@@ -51,7 +53,7 @@ impl Strangers {
 }
 
 impl Stranger {
-    /// Returns when it has to go.
+    /// Completes when the connection must go.
     pub(super) async fn evicted(&self) {
         self.told.notified().await;
     }

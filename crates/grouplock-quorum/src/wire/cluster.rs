@@ -1,4 +1,4 @@
-//! What all members of a cluster must agree on.
+//! What all members of a cluster must have in common.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::reason::Reason;
 use crate::coterie::{Coterie, CoterieError};
 use crate::settings::Settings;
 
-/// How quorums are made.
+/// The kind of coterie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum CoterieKind {
@@ -22,10 +23,10 @@ pub enum CoterieKind {
 }
 
 impl CoterieKind {
-    /// The coterie of that many members.
+    /// The coterie with this number of members.
     ///
     /// # Errors
-    /// If there is none of this kind with so many.
+    /// If there is no such coterie of this kind.
     pub fn coterie(self, members: u16) -> Result<Coterie, CoterieError> {
         match self {
             CoterieKind::Plane => Coterie::plane(members),
@@ -58,41 +59,41 @@ impl FromStr for CoterieKind {
     }
 }
 
-/// Where a member is.
+/// The address of a member.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Peer {
     /// `host:port`, for members and clients.
     pub address: String,
-    /// What its certificate is for.
+    /// The name in its certificate.
     pub name: String,
 }
 
-/// A cluster, as every member's configuration has to describe it.
+/// A cluster, as the configuration of every member describes it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Cluster {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Who belongs to it; the place in this list is the member's number.
+    /// Its members. The index is the number of the member.
     pub members: Vec<Peer>,
-    /// How quorums are made.
+    /// The kind of coterie.
     pub coterie: CoterieKind,
-    /// What the protocol is told.
+    /// The settings of the protocol.
     pub settings: Settings,
-    /// How far clocks may be apart.
+    /// How far clocks may differ.
     pub clock_tolerance: Duration,
 }
 
 impl Cluster {
-    /// A digest of what must be the same everywhere: the name, how many members there are, the coterie, and the settings but
-    /// `retry`. Addresses, names in certificates and the tolerance of clocks may differ, so that they can be changed at one member
-    /// after the other. It keeps apart what was configured differently by mistake; it is no protection against malice,
-    /// which is the certificates' business.
+    /// A digest of what must be equal everywhere: the name, the number of members, the coterie, and
+    /// the settings except `retry`. Addresses, names in certificates and the clock tolerance may
+    /// differ, so that they can be changed at one member after the other. The digest detects
+    /// mistakes in configurations. It is no protection against attacks; the certificates are.
     pub fn fingerprint(&self) -> Fingerprint {
         let mut same = self.clone();
         same.members.fill(Peer { address: String::new(), name: String::new() });
         same.settings.retry = Duration::ZERO;
         same.clock_tolerance = Duration::ZERO;
-        // Nothing in it can fail to be encoded; were it so, nobody would get a welcome.
+        // Nothing in it can fail to be encoded. If it did, no member would accept another.
         let bytes = postcard::to_allocvec(&same).unwrap_or_default();
         let mut hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
@@ -100,9 +101,14 @@ impl Cluster {
         hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         Fingerprint(hash ^ (hash >> 31))
     }
+
+    pub(crate) fn check_clock(&self, apart: Duration) -> Result<(), Reason> {
+        let tolerance = self.clock_tolerance;
+        if apart > tolerance { Err(Reason::Clock { apart, tolerance }) } else { Ok(()) }
+    }
 }
 
-/// Of a [`Cluster`].
+/// The digest of a [`Cluster`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Fingerprint(pub u64);
 

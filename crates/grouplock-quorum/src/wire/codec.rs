@@ -1,4 +1,5 @@
-//! Frames as bytes. Not by the codec of tokio-util: who is refused is told how long its frame was, or after how many bytes it ended.
+//! Frames as bytes. The codec of tokio-util would not do: a refusal reports how long the frame was,
+//! or after how many bytes it ended.
 
 use std::io;
 
@@ -18,12 +19,12 @@ const LENGTH: usize = 4;
 #[non_exhaustive]
 pub enum WireError {
     /// Longer than [`LONGEST`].
-    #[error("a frame of {0} bytes, at most {LONGEST} are possible")]
+    #[error("a frame of {0} bytes, at most {LONGEST} are allowed")]
     TooLong(u64),
-    /// Not a frame.
-    #[error("{length} bytes that are no frame: {why}")]
+    /// The bytes are not a frame.
+    #[error("{length} bytes are not a frame: {why}")]
     Malformed {
-        /// How many.
+        /// How many bytes.
         length: usize,
         /// What is wrong.
         why: String,
@@ -37,7 +38,7 @@ pub enum WireError {
 }
 
 impl WireError {
-    /// What to tell the other side; `None` if it is no longer there.
+    /// The reason to send to the other side; `None` if it is gone.
     pub fn reason(&self) -> Option<Reason> {
         match self {
             WireError::TooLong(length) => {
@@ -81,7 +82,7 @@ pub async fn write<W: AsyncWrite + Unpin>(stream: &mut W, frame: &Frame) -> Resu
 fn decode(bytes: &[u8]) -> Result<Frame, WireError> {
     let malformed = |why: String| WireError::Malformed { length: bytes.len(), why };
     match postcard::take_from_bytes::<Frame>(bytes) {
-        // In a later version there may be more at the end of these.
+        // Later versions may append fields to these.
         Ok((frame @ (Frame::Hello(_) | Frame::Welcome(_)), _) | (frame, [])) => Ok(frame),
         Ok((frame, rest)) => {
             Err(malformed(format!("{} bytes are left over after {}", rest.len(), frame.kind())))
@@ -95,23 +96,23 @@ fn decode(bytes: &[u8]) -> Result<Frame, WireError> {
 pub struct Reader<R> {
     stream: R,
     buffer: Vec<u8>,
-    /// Where what has not been taken begins.
+    /// Where the unread bytes begin.
     start: usize,
 }
 
 impl<R: AsyncRead + Unpin> Reader<R> {
-    /// From a stream that is past its [opening](super::opening()).
+    /// Reads from a stream after its [opening](super::opening()).
     pub fn new(stream: R) -> Self {
         Reader { stream, buffer: Vec::new(), start: 0 }
     }
 
-    /// The next frame; `None` if the other side has closed the connection between two frames.
+    /// The next frame; `None` if the other side closed the connection between two frames.
     ///
     /// # Errors
-    /// If what comes is no frame. There is no going on after that.
+    /// If the bytes are not a frame. The connection is unusable after that.
     ///
     /// # Cancel safety
-    /// Nothing is lost if the future is dropped: what was read is kept for the next call.
+    /// Dropping the future loses nothing: the next call continues with what was read.
     pub async fn next(&mut self) -> Result<Option<Frame>, WireError> {
         loop {
             if let Some(frame) = self.take()? {

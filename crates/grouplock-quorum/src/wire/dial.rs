@@ -1,4 +1,4 @@
-//! Dialling a member, until it has welcomed us. Members and clients do it alike.
+//! Dialling a member until it welcomes us. Members and clients use it.
 
 use std::io;
 use std::time::Duration;
@@ -16,21 +16,21 @@ use super::{
 };
 use crate::name::MemberId;
 
-/// Anything a connection runs over.
+/// A stream that a connection can use.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Stream for S {}
 
-/// A connection on which we are welcome.
+/// A connection after Welcome.
 pub(crate) struct Connection {
     pub(crate) reader: Reader<ReadHalf<Box<dyn Stream>>>,
     pub(crate) writer: WriteHalf<Box<dyn Stream>>,
     pub(crate) welcome: Welcome,
-    /// How long a message takes, measured by the first and its answer.
+    /// How long a message takes, measured by Hello and Welcome.
     pub(crate) delay: Duration,
 }
 
-/// Why a member cannot be talked to.
+/// Why a member cannot be used.
 #[derive(Debug, Error)]
 pub(crate) enum DialError {
     #[error("{0}")]
@@ -38,7 +38,7 @@ pub(crate) enum DialError {
     #[error("no answer within {} s", .0.as_secs())]
     Silent(Duration),
     #[error(
-        "plain text is for members on this machine only; for others cacert, cert and key are needed"
+        "plain text is only for members on this machine; other members need cacert, cert and key"
     )]
     PlainText,
     #[error("TLS: {0}")]
@@ -47,21 +47,21 @@ pub(crate) enum DialError {
     Opening(#[from] BadOpening),
     #[error("{0}")]
     Wire(#[from] WireError),
-    /// Told by it.
+    /// The member refused us.
     #[error("it refused us: {0}")]
     Refused(Reason),
-    #[error("it wants to speak version {theirs}, expected {ours}")]
+    #[error("it speaks version {theirs}, expected {ours}")]
     Version { theirs: Versions, ours: Versions },
-    #[error("it closed the connection instead of welcoming us")]
+    #[error("it closed the connection instead of sending Welcome")]
     Closed,
-    #[error("it said {0} instead of welcoming us")]
+    #[error("it sent {0} instead of Welcome")]
     Unexpected(&'static str),
     #[error("it is {is}, expected {expected}")]
     AnotherMember { is: MemberId, expected: MemberId },
 }
 
 impl DialError {
-    /// What is wrong with it, if it is not only broken.
+    /// The reason, if the member is wrong and the connection did not just break.
     pub(crate) fn reason(&self) -> Option<Reason> {
         match self {
             DialError::Tls(why) => Some(Reason::Unauthenticated(why.clone())),
@@ -76,7 +76,7 @@ impl DialError {
     }
 }
 
-/// Dials whoever is there; if it is said which `member` that has to be, no other will do.
+/// Dials a member. If `member` is given, it must be that one.
 pub(crate) async fn dial(
     peer: &Peer,
     member: Option<MemberId>,
@@ -101,14 +101,14 @@ async fn reach(
     patience: Duration,
 ) -> Result<Connection, DialError> {
     let stream = TcpStream::connect(&peer.address).await?;
-    // Every frame is small and somebody waits for it.
+    // Every frame is small, and somebody waits for it.
     stream.set_nodelay(true)?;
     let mut stream: Box<dyn Stream> = match tls {
         None if stream.peer_addr()?.ip().is_loopback() => Box::new(stream),
         None => return Err(DialError::PlainText),
         Some(tls) => match tls.connect(server_name(&peer.name)?, stream).await {
             Ok(stream) => Box::new(stream),
-            // Wrong, not broken.
+            // The other side is wrong, the connection did not just break.
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 return Err(DialError::Tls(error.to_string()));
             }
@@ -134,7 +134,7 @@ async fn reach(
     }
 }
 
-/// As a certificate names it.
+/// A name as in certificates.
 fn server_name(name: &str) -> Result<ServerName<'static>, DialError> {
     ServerName::try_from(name.to_owned()).map_err(|_| {
         DialError::Tls(format!(

@@ -1,4 +1,4 @@
-//! What is said on a connection.
+//! The frames of a connection.
 
 use std::time::Duration;
 
@@ -16,70 +16,71 @@ use crate::name::{MemberId, ProcessId};
 use crate::rank::Claim;
 use crate::time::Time;
 
-/// One thing said.
+/// A frame.
 ///
-/// Members dial each other both ways; what a member sends to another goes over the connection it dialled. Clients
-/// dial members, one connection to each.
+/// Members dial each other in both directions. A member sends to another over the connection that
+/// it dialled itself. Clients dial members, one connection to each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Frame {
-    /// First, from the dialler.
+    /// The first frame, from the dialler.
     Hello(Hello),
-    /// First answer.
+    /// The first answer.
     Welcome(Welcome),
     /// The connection is closed after this.
     Refused {
-        /// Why.
+        /// The reason.
         reason: Reason,
     },
     /// Between members.
     Peer {
-        /// In which room.
+        /// The room.
         room: String,
-        /// What.
+        /// The message.
         message: PeerMessage,
     },
     /// From a client to the home of a session.
     Process {
-        /// In which room.
+        /// The room.
         room: String,
-        /// Which of the client's processes.
+        /// The process of the client.
         process: ProcessId,
-        /// What.
+        /// The message.
         message: ProcessMessage,
         /// With the first Ask, and again after a reconnect.
         about: Option<About>,
     },
     /// From the home of a session to a client.
     Group {
-        /// In which room.
+        /// The room.
         room: String,
-        /// Which of the client's processes.
+        /// The process of the client.
         process: ProcessId,
-        /// What.
+        /// The message.
         message: GroupMessage,
     },
-    /// From home to client, once per request and only if it was not granted at once: it is in the queue.
+    /// From home to client, once per request, if it was not granted at once: the request is in the
+    /// queue.
     Queued {
-        /// In which room.
+        /// The room.
         room: String,
-        /// Which of the client's processes.
+        /// The process of the client.
         process: ProcessId,
         /// The request.
         attempt: u64,
-        /// How it stands among those who wait.
+        /// Its claim among the waiting requests.
         claim: Claim,
-        /// The session that is inside, if this member is its home. If it is the one that was asked for, others wait for whose sake
-        /// nobody joins it.
+        /// The session that is inside, if this member is its home. If it is the session of the
+        /// request, rivals prevent joining it.
         inside: Option<String>,
     },
-    /// From a client: what do you see?
+    /// From a client: asks what the member sees.
     Look {
-        /// Chosen by the client, and repeated in every piece of the answer.
+        /// Chosen by the client. Every piece of the answer repeats it.
         question: u64,
-        /// In which room. `None`: which rooms are there?
+        /// The room; `None` asks for the names of all rooms.
         room: Option<String>,
-        /// Only the stage, and of those who wait only the best claim for each session.
+        /// Only the stage, and the best claim for each session.
         brief: bool,
     },
     /// A piece of the answer. The last is [`Seen::End`].
@@ -89,41 +90,42 @@ pub enum Frame {
         /// The piece.
         seen: Seen,
     },
-    /// Are you there? Answered by Pong.
+    /// Asks for a Pong.
     Ping,
-    /// Yes.
+    /// The answer to Ping. A client also sends it when it has nothing else to send.
     Pong,
-    /// From home to client: that request is refused. The connection and all other requests stay.
+    /// From home to client: the request is refused. The connection and all other requests stay.
     Denied {
-        /// In which room.
+        /// The room.
         room: String,
-        /// Which of the client's processes.
+        /// The process of the client.
         process: ProcessId,
         /// The request.
         attempt: u64,
-        /// Why.
+        /// The reason.
         reason: Reason,
     },
-    /// Between members, the first on each connection: nothing else counts before it. Said again when it has changed.
+    /// Between members, first on each connection. Other frames do not count before it. It is
+    /// repeated when it has changed.
     Memory {
-        /// Which the sender has.
+        /// The memory of the sender.
         mine: Memory,
-        /// For a member that has none.
+        /// For a member that has no memory.
         recall: Option<Recall>,
     },
 }
 
-/// Which data a member has.
+/// The name of a member's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
-    /// How many times it has begun without any; 0 until it has begun.
+    /// How many times the member has started without data; 0 until it has started.
     pub generation: u32,
-    /// Made up with them.
+    /// A random number, made with the data.
     pub id: u64,
 }
 
 impl Memory {
-    /// Whether the member that has it has not begun yet, so that it may have forgotten something.
+    /// Whether the member has not started yet, so that it may have forgotten something.
     pub fn is_blank(self) -> bool {
         self.generation == 0
     }
@@ -138,26 +140,27 @@ impl std::fmt::Display for Memory {
 /// What is known of a member that has no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recall {
-    /// The last that it had.
+    /// The last memory that it had.
     pub known: Memory,
-    /// Above every number that is remembered of it.
+    /// A number above all that are remembered of it.
     pub floor: u64,
 }
 
-/// Who dials.
+/// The frame of the dialler.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// Which cluster the dialler thinks it talks to. Members always say it; a client does once it knows.
+    /// The cluster that the dialler expects. A member always names it; a client does once it knows
+    /// it.
     pub cluster: Option<Fingerprint>,
-    /// What it is.
+    /// Whether the dialler is a member or a client.
     pub role: Role,
     /// Its clock.
     pub now: Time,
-    /// What it speaks.
+    /// The versions that it speaks.
     pub versions: Versions,
 }
 
-/// What a dialler is.
+/// The kind of dialler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Role {
@@ -165,53 +168,54 @@ pub enum Role {
     Member {
         /// Its number.
         id: MemberId,
-        /// Random for each start, so that two with one number are told from one that dials again.
+        /// Random for each start. It distinguishes two processes with one number from one that
+        /// dials again.
         incarnation: u64,
     },
     /// A client.
     Client {
-        /// Random for each client, and told nobody but members: only who knows it speaks for its processes. The
-        /// same for all its connections.
+        /// Random for each client, and known only to it and members: it authorises a client to
+        /// speak for its processes. It is the same on all its connections.
         client: u64,
     },
 }
 
-/// Who was dialled.
+/// The answer to Hello.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Welcome {
-    /// All there is to know of the cluster.
+    /// The cluster.
     pub cluster: Cluster,
-    /// Which member answers.
+    /// The member that answers.
     pub me: MemberId,
     /// Random for each start of the member.
     pub incarnation: u64,
     /// Its clock.
     pub now: Time,
-    /// What both speak from now on.
+    /// The version that both speak from now on.
     pub version: u16,
 }
 
-/// What a process says of itself, for those who look.
+/// What a process shows of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
     /// The machine it runs on.
     pub host: String,
     /// The name of its user.
     pub user: String,
-    /// Its number there.
+    /// Its id there.
     pub pid: u32,
     /// Its command line, shortened.
     pub command: String,
     /// When it asked.
     pub since: Time,
-    /// What it asked with.
+    /// Its priority.
     pub priority: i32,
     /// How long it expects to stay.
     pub expected: Option<Duration>,
 }
 
 impl Frame {
-    /// What it is called in messages.
+    /// Its name in messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Frame::Hello(_) => "Hello",
@@ -230,10 +234,10 @@ impl Frame {
         }
     }
 
-    /// Whether all names in it are names. Who acts on a frame from a stranger asks first.
+    /// Checks all names in the frame. To be called before a frame from others is used.
     ///
     /// # Errors
-    /// The first that is none.
+    /// The first bad name.
     pub fn check_names(&self) -> Result<(), BadName> {
         match self {
             Frame::Peer { room: name, .. }

@@ -1,4 +1,4 @@
-//! How long things may be, and how long a connection may be silent.
+//! Limits of lengths, and of silence on a connection.
 
 use std::time::Duration;
 
@@ -7,27 +7,27 @@ use thiserror::Error;
 
 /// The longest name of a session, in bytes: as in rooms in a directory.
 pub const LONGEST_SESSION: usize = 512;
-/// The longest name of a machine, in bytes. Longer ones are cut by who sends them.
+/// The longest name of a machine, in bytes. The sender shortens longer ones.
 pub const LONGEST_HOST: usize = 64;
-/// The longest name of a user, in bytes. Longer ones are cut by who sends them.
+/// The longest name of a user, in bytes. The sender shortens longer ones.
 pub const LONGEST_USER: usize = 64;
-/// The longest command line, in bytes. Longer ones are cut by who sends them.
+/// The longest command line, in bytes. The sender shortens longer ones.
 pub const LONGEST_COMMAND: usize = 256;
 
-/// Who has written nothing for so long writes [`Ping`](super::Frame::Ping).
+/// A side that has written nothing for this long writes a keep-alive frame.
 pub const PING_AFTER: Duration = Duration::from_secs(2);
-/// Who has read nothing for so long takes the connection for dead.
+/// A side that has read nothing for this long closes the connection.
 pub const SILENT_AFTER: Duration = Duration::from_secs(8);
 
-/// Something that arrived is longer than it may be, or is no name.
+/// A name is bad, or a text is too long.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BadName {
-    /// No room can be called so.
+    /// It is not the name of a room.
     #[error("{0}")]
     Room(String),
-    /// Too long.
-    #[error("{what} has {length} bytes, at most {most} are possible")]
+    /// It is too long.
+    #[error("{what} has {length} bytes, at most {most} are allowed")]
     TooLong {
         /// What it is.
         what: &'static str,

@@ -1,18 +1,21 @@
-//! What members and clients say to each other, as bytes.
+//! The messages between members and clients, as bytes.
 //!
-//! A connection begins with eight bytes from each side: `GBPLK`, the number of the [handshake](HANDSHAKE) as two bytes, big end first,
-//! and a zero. Then frames follow: a length of four bytes, big end first, and that many bytes of
-//! [postcard](https://postcard.jamesmunns.com/wire-format). The dialler's first frame is [`Hello`], the answer [`Welcome`] or
-//! [`Frame::Refused`]. Hello tells the [versions](Versions) that the dialler speaks, Welcome the one that both will speak from then on.
-//! Both may only grow at their end: what a reader does not know there is skipped.
+//! A connection begins with eight bytes from each side: `GBPLK`, the number of the
+//! [handshake](HANDSHAKE) as two bytes, big-endian, and a zero. Frames follow: a length of four
+//! bytes, big-endian, and that many bytes of
+//! [postcard](https://postcard.jamesmunns.com/wire-format). The first frame of the dialler is
+//! [`Hello`]; the answer is [`Welcome`] or [`Frame::Refused`]. Hello contains the
+//! [versions](Versions) that the dialler speaks, Welcome the version that both use from then on.
+//! Later versions may append fields to these two frames; a reader skips what it does not know.
 //!
-//! * [`frame`](Frame): what is said.
-//! * [`codec`](Reader): frames as bytes, and their limits.
-//! * [`Cluster`]: what all members must agree on, and its fingerprint. · [`Versions`]: what may differ.
-//! * [`Reason`]: why somebody is not listened to.
+//! * [`Frame`]: the frames. [`Reader`]: frames as bytes, and their limits.
+//! * [`Cluster`]: what all members have in common, and its fingerprint. [`Versions`]: what may
+//!   differ.
+//! * [`Reason`]: why a member refuses somebody.
 
 mod cluster;
 mod codec;
+mod connection;
 mod dial;
 mod frame;
 mod limits;
@@ -24,6 +27,7 @@ mod versions;
 
 pub use cluster::{Cluster, CoterieKind, Fingerprint, Peer};
 pub use codec::{LONGEST, Reader, WireError, encode, write};
+pub(crate) use connection::{End, NotSent, Outbox, Pauses, Take, run};
 pub(crate) use dial::{Connection, DialError, Stream, dial};
 pub use frame::{About, Frame, Hello, Memory, Recall, Role, Welcome};
 pub use limits::{

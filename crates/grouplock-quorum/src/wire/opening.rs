@@ -6,42 +6,43 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// Of the opening, Hello and Welcome. It need not change when frames do: those have [versions](super::Versions) of their own.
+/// The version of the opening, Hello and Welcome. Other frames have [versions](super::Versions) of
+/// their own.
 pub const HANDSHAKE: u16 = 2;
 
 const MAGIC: &[u8; 5] = b"GBPLK";
 
-/// Why the other side's opening is not accepted.
+/// Why the opening of the other side is not accepted.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BadOpening {
-    /// It speaks something else.
+    /// It is another protocol.
     #[error(
-        "it begins with {0:02x?}, expected `GBPLK`: this is no member or client of a GBP cluster"
+        "it begins with {0:02x?}, expected `GBPLK`: this is not a member or client of a GBP cluster"
     )]
     Foreign([u8; 8]),
-    /// It speaks another version of this.
+    /// It is another version of the handshake.
     #[error("it begins with handshake {0}, expected handshake {HANDSHAKE}")]
     Version(u16),
-    /// It says nothing.
-    #[error("it said nothing for {} s, expected eight bytes", .0.as_secs_f32())]
+    /// Nothing arrived.
+    #[error("it sent nothing for {} s, expected eight bytes", .0.as_secs_f32())]
     Silent(Duration),
     /// The connection broke.
     #[error("the connection ended before it had begun: {0}")]
     Io(#[from] io::Error),
 }
 
-/// What this side begins with.
+/// The opening of this side.
 pub fn opening() -> [u8; 8] {
     let [high, low] = HANDSHAKE.to_be_bytes();
     let [a, b, c, d, e] = *MAGIC;
     [a, b, c, d, e, high, low, 0]
 }
 
-/// Says ours and checks theirs, within `patience`.
+/// Sends our opening and checks theirs, within `patience`.
 ///
 /// # Errors
-/// If theirs is missing or another one.
+/// If their opening is missing or wrong.
 pub async fn exchange_openings<S>(stream: &mut S, patience: Duration) -> Result<(), BadOpening>
 where
     S: AsyncRead + AsyncWrite + Unpin,

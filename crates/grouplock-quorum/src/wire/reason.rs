@@ -1,4 +1,4 @@
-//! Why somebody is not listened to.
+//! Why a member refuses somebody.
 
 use std::time::Duration;
 
@@ -10,29 +10,30 @@ use super::frame::Memory;
 use super::versions::Versions;
 use crate::name::{MemberId, ProcessId};
 
-/// Why a member refused. It tells the other side, writes a line in its log and counts it under [`label`](Reason::label).
+/// Why a member refused. It sends this to the other side, logs it, and counts it under
+/// [`label`](Reason::label).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Error)]
 #[non_exhaustive]
 pub enum Reason {
-    /// Not the opening of this protocol.
+    /// The opening is not of this protocol.
     #[error("not a GBP connection: {0}")]
     NotGbp(String),
-    /// Another version of it.
+    /// No common version.
     #[error("version {theirs} is spoken there, {ours} here")]
     Version {
-        /// Of who was refused.
+        /// The versions of the refused side.
         theirs: Versions,
-        /// Of who refused.
+        /// The versions of this member.
         ours: Versions,
     },
-    /// No or not the right certificate, or no TLS.
+    /// The certificate is missing or wrong, or TLS is missing.
     #[error("not authenticated: {0}")]
     Unauthenticated(String),
-    /// A frame that is none.
+    /// The bytes are not a frame.
     #[error("a malformed frame: {0}")]
     Malformed(String),
     /// A frame that is too long.
-    #[error("a frame of {length} bytes; at most {most} are possible")]
+    #[error("a frame of {length} bytes; at most {most} are allowed")]
     TooLong {
         /// Its length.
         length: u64,
@@ -50,12 +51,12 @@ pub enum Reason {
         /// What the sender is.
         role: String,
     },
-    /// No such member.
-    #[error("{member} is none of the {members} members of this cluster")]
+    /// There is no such member.
+    #[error("{member} is not one of the {members} members of this cluster")]
     UnknownMember {
-        /// Who it says it is.
+        /// The number that it claims.
         member: MemberId,
-        /// How many there are.
+        /// How many members there are.
         members: u16,
     },
     /// The configurations differ.
@@ -63,64 +64,64 @@ pub enum Reason {
         "another cluster: name, number of members, coterie, policy, admission, votes or lease differ (fingerprint {theirs}, expected {ours})"
     )]
     WrongCluster {
-        /// Of who was refused.
+        /// The fingerprint of the refused side.
         theirs: Fingerprint,
-        /// Of who refused.
+        /// The fingerprint of this member.
         ours: Fingerprint,
     },
-    /// Two processes with one number.
-    #[error("{0} is connected already, and alive: two members have one id")]
+    /// Two processes have the same member number.
+    #[error("{0} is already connected and alive: two processes have one member id")]
     TwoWithOneId(MemberId),
     /// The clocks are too far apart.
     #[error(
-        "the clocks are {:.3} s apart, at most {:.3} s are tolerated", .apart.as_secs_f64(), .tolerance.as_secs_f64()
+        "the clocks differ by {:.3} s, at most {:.3} s are allowed", .apart.as_secs_f64(), .tolerance.as_secs_f64()
     )]
     Clock {
-        /// How far.
+        /// How far they differ.
         apart: Duration,
-        /// How far they may be.
+        /// How far they may differ.
         tolerance: Duration,
     },
-    /// The name of a room or session is none, or something else is too long.
+    /// The name of a room or session is bad, or a text is too long.
     #[error("{0}")]
     BadName(String),
-    /// A process that another client speaks for.
+    /// The process belongs to another client.
     #[error("{0} belongs to another client")]
     NotItsProcess(ProcessId),
-    /// What the protocol itself refuses.
+    /// The protocol core refused the message.
     #[error("{0}")]
     Protocol(String),
-    /// There is no room for more.
-    #[error("too many {what}: {most} are possible")]
+    /// There are too many.
+    #[error("too many {what}: at most {most} are allowed")]
     TooMany {
         /// Of what.
         what: String,
-        /// How many there can be.
+        /// The limit.
         most: u64,
     },
-    /// The other side does not read what it is sent.
+    /// The other side does not read its frames.
     #[error("{0} frames wait to be read by the other side")]
     NotReading(u64),
-    /// The member is about to end.
-    #[error("this member is ending")]
+    /// The member is stopping.
+    #[error("this member is stopping")]
     Ending,
-    /// Other data than it had.
+    /// The member has other data than before.
     #[error(
-        "{member} comes with {theirs}, but had {known}: what it has voted since is not in it. Give it back its own data, or \
-         empty its directory, so that it asks the others"
+        "{member} has {theirs}, but it had {known}: its later votes are missing. Restore its own data, or empty its \
+         directory; then it asks the other members"
     )]
     OtherMemory {
-        /// Who was refused.
+        /// The refused member.
         member: MemberId,
-        /// What it has.
+        /// Its memory.
         theirs: Memory,
-        /// What it is known to have had.
+        /// The memory that it had.
         known: Memory,
     },
 }
 
 impl Reason {
-    /// What it is called in metrics.
+    /// Its label in metrics.
     pub fn label(&self) -> &'static str {
         match self {
             Reason::NotGbp(_) => "not_gbp",

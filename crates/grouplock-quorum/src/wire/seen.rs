@@ -1,4 +1,4 @@
-//! What a member shows of a room: its part only. Whoever wants the whole asks all members.
+//! What a member shows of a room: its own part. All members together show the whole room.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,96 +7,97 @@ use crate::name::ProcessId;
 use crate::rank::{Claim, Rank};
 use crate::time::Time;
 
-/// A piece of an answer to [`Look`](super::Frame::Look). The pieces come in this order, and [`End`](Seen::End) is the last.
+/// A piece of the answer to [`Look`](super::Frame::Look). The pieces arrive in this order, and
+/// [`End`](Seen::End) is the last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Seen {
-    /// Names of rooms; there may be several such pieces.
+    /// Names of rooms. There may be several such pieces.
     Rooms(Vec<String>),
-    /// The room; absent if this member has never heard of it.
+    /// The room; missing if this member does not know it.
     Stage(Stage),
-    /// Those inside here, in order of entry; there may be several such pieces.
+    /// The processes inside here, in order of entry. There may be several such pieces.
     Inside(Vec<Participant>),
-    /// Those who wait here, the best claim first; there may be several such pieces.
+    /// The processes that wait here, the best claim first. There may be several such pieces.
     Waiting(Vec<Waiter>),
-    /// Stages that are over, the oldest first; there may be several such pieces.
+    /// Past stages, the oldest first. There may be several such pieces.
     Past(Vec<PastStage>),
-    /// That was all.
+    /// The end of the answer.
     End,
 }
 
 /// One member's part in a room.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stage {
-    /// The number of the last stage that was started here.
+    /// The number of the last stage that began here.
     pub stage: u64,
-    /// The highest epoch held here or heard to be over, whichever is higher.
+    /// The highest epoch that was held here or is known to be over.
     pub epoch: u64,
-    /// The stage that is under way here.
+    /// The stage that is open here.
     pub inside: Option<Inside>,
-    /// How many votes are in, while the group competes.
+    /// How many votes have arrived, while the group competes.
     pub votes: Option<u16>,
-    /// Who has this member's vote.
+    /// The stage that has this member's vote.
     pub voted_for: Option<Rank>,
-    /// Who waits for this member's vote, the first first.
+    /// The stages that wait for this member's vote, the first first.
     pub electors: Vec<Rank>,
-    /// How many died inside here, as far as it is known.
+    /// How many processes have died inside here, as far as it is known.
     pub deaths: u64,
-    /// When this was looked at, by the member's clock.
+    /// The time of this answer, by the member's clock.
     pub now: Time,
 }
 
-/// The stage that is under way.
+/// An open stage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inside {
-    /// Whose turn it is.
+    /// Its session.
     pub session: String,
     /// Its epoch.
     pub epoch: u64,
-    /// Somebody of another session waits.
+    /// Another session waits.
     pub contested: bool,
     /// When it began.
     pub began: Time,
 }
 
-/// Someone inside.
+/// A process inside.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Participant {
     /// Which process.
     pub process: ProcessId,
-    /// Since when it is inside.
+    /// When it entered.
     pub since: Time,
-    /// What it says of itself; absent if it has not been heard since the member started.
+    /// What it shows of itself; missing if it was not heard since the member started.
     pub about: Option<About>,
 }
 
-/// Someone who waits.
+/// A waiting process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiter {
     /// Which process.
     pub process: ProcessId,
-    /// For what.
+    /// Its session.
     pub session: String,
-    /// How it stands: comparable between members.
+    /// Its claim, comparable between members.
     pub claim: Claim,
-    /// Since when it waits.
+    /// When it began to wait.
     pub since: Time,
-    /// What it says of itself.
+    /// What it shows of itself.
     pub about: Option<About>,
 }
 
-/// A stage that is over.
+/// A past stage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastStage {
     /// Its session.
     pub session: String,
     /// Its epoch.
     pub epoch: u64,
-    /// When the first entered.
+    /// When the first process entered.
     pub began: Time,
-    /// When the last left.
+    /// When the last process left.
     pub ended: Time,
-    /// How many entered.
+    /// How many processes entered.
     pub entries: u64,
     /// Whether one of them died inside.
     pub died: bool,

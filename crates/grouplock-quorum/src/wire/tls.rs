@@ -1,5 +1,6 @@
 //! TLS with certificates on both sides, by rustls.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,48 +12,50 @@ use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use thiserror::Error;
 
-/// What is wrong with certificates or keys.
+const AUTHORITY: &str = "the authority's certificate";
+
+/// An error in certificates or keys.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// A file is missing or is no PEM.
+    /// A file is missing or not PEM.
     #[error("cannot read {what} from `{path}`: {why}", path = .path.display())]
     Read {
-        /// What it should hold.
+        /// The expected content.
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         why: String,
     },
-    /// They do not go together, or are none.
+    /// They do not match, or cannot be used.
     #[error("the certificate in `{path}` cannot be used: {why}", path = .path.display())]
     Unusable {
         /// The file with the certificate.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         why: String,
     },
 }
 
-/// Where one's certificate, its key and the authority's certificate are, all PEM.
+/// The PEM files of one side: its certificate, its key, and the authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity<'a> {
-    /// One's certificate, and those between it and the authority's.
+    /// Its certificate, and those between it and the authority.
     pub cert: &'a Path,
     /// Its key.
     pub key: &'a Path,
-    /// The authority for everybody in the cluster.
+    /// The authority for members and clients.
     pub ca: &'a Path,
 }
 
 type Loaded = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>, Arc<RootCertStore>);
 
 impl Identity<'_> {
-    /// For who dials.
+    /// For a side that dials.
     ///
     /// # Errors
-    /// If a file is not what it should be.
+    /// If a file is missing or wrong.
     pub fn client_config(&self) -> Result<Arc<ClientConfig>, TlsError> {
         let (certs, key, roots) = self.load()?;
         let config = ClientConfig::builder_with_provider(provider())
@@ -63,18 +66,14 @@ impl Identity<'_> {
         config.map(Arc::new).map_err(|error| self.unusable(&error))
     }
 
-    /// For who is dialled: everybody needs a certificate from the authority.
+    /// For a side that is dialled. The other side needs a certificate from the authority.
     ///
     /// # Errors
-    /// If a file is not what it should be.
+    /// If a file is missing or wrong.
     pub fn server_config(&self) -> Result<Arc<ServerConfig>, TlsError> {
         let (certs, key, roots) = self.load()?;
         let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider());
-        let verifier = verifier.build().map_err(|error| TlsError::Read {
-            what: "the authority's certificate",
-            path: self.ca.to_owned(),
-            why: error.to_string(),
-        })?;
+        let verifier = verifier.build().map_err(|error| unreadable(AUTHORITY, self.ca, &error))?;
         let config = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])
             .and_then(|builder| {
@@ -85,19 +84,11 @@ impl Identity<'_> {
 
     fn load(&self) -> Result<Loaded, TlsError> {
         let certs = certificates("certificates", self.cert)?;
-        let authorities = certificates("the authority's certificate", self.ca)?;
-        let key = PrivateKeyDer::from_pem_file(self.key).map_err(|error| TlsError::Read {
-            what: "a key",
-            path: self.key.to_owned(),
-            why: error.to_string(),
-        })?;
+        let key = PrivateKeyDer::from_pem_file(self.key);
+        let key = key.map_err(|error| unreadable("a key", self.key, &error))?;
         let mut roots = RootCertStore::empty();
-        for authority in authorities {
-            roots.add(authority).map_err(|error| TlsError::Read {
-                what: "the authority's certificate",
-                path: self.ca.to_owned(),
-                why: error.to_string(),
-            })?;
+        for authority in certificates(AUTHORITY, self.ca)? {
+            roots.add(authority).map_err(|error| unreadable(AUTHORITY, self.ca, &error))?;
         }
         Ok((certs, key, Arc::new(roots)))
     }
@@ -107,7 +98,7 @@ impl Identity<'_> {
     }
 }
 
-/// Whether a certificate, already found good, is for that name.
+/// Whether a valid certificate is for that name.
 pub(crate) fn is_for(certificate: &CertificateDer<'_>, name: &str) -> bool {
     let (Ok(certificate), Ok(name)) =
         (ParsedCertificate::try_from(certificate), ServerName::try_from(name))
@@ -122,8 +113,12 @@ fn provider() -> Arc<CryptoProvider> {
 }
 
 fn certificates(what: &'static str, path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let bad = |why: String| TlsError::Read { what, path: path.to_owned(), why };
-    let found = CertificateDer::pem_file_iter(path).map_err(|error| bad(error.to_string()))?;
-    let found: Vec<_> = found.collect::<Result<_, _>>().map_err(|error| bad(error.to_string()))?;
-    if found.is_empty() { Err(bad("there is none in it".to_owned())) } else { Ok(found) }
+    let found =
+        CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let found = found.map_err(|error| unreadable(what, path, &error))?;
+    if found.is_empty() { Err(unreadable(what, path, &"it contains none")) } else { Ok(found) }
+}
+
+fn unreadable(what: &'static str, path: &Path, why: &dyn Display) -> TlsError {
+    TlsError::Read { what, path: path.to_owned(), why: why.to_string() }
 }

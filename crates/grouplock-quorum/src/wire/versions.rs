@@ -1,11 +1,11 @@
-//! Which versions of the frames somebody speaks.
+//! The versions of frames.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The versions of all that follows Hello and Welcome, from the lowest to the highest. Two who have one in common talk, by the highest
-/// of those: so members can be upgraded one after the other.
+/// A range of versions of all frames after Hello and Welcome. Two sides use the highest version
+/// that both speak. So members can be upgraded one after the other.
 ///
 /// ```
 /// use grouplock_quorum::wire::Versions;
@@ -23,10 +23,10 @@ pub struct Versions {
 }
 
 impl Versions {
-    /// What this program speaks. When frames change, `highest` grows, and the frames of the version before are kept as
-    /// bytes in `tests/core/frames`.
+    /// The versions of this program. When frames change, `highest` grows, and the frames of the
+    /// last version are kept as bytes in `tests/core/frames`.
     ///
-    /// Version 2 had votes without leases, which cannot be counted together with leased ones.
+    /// Version 2 had votes without leases. They cannot be counted together with leased votes.
     pub const OURS: Versions = Versions { lowest: 3, highest: 3 };
 
     /// The highest that both speak.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use grouplock_quorum::{
-    Admission, Coterie, Member, MemberId, Output, Precedence, Process, ProcessId, Settings,
-    Standing, Time,
+    Admission, Coterie, Member, MemberId, Output, Precedence, Process, ProcessId, ProcessState,
+    Settings, Time,
 };
 
 struct Cluster {
@@ -91,7 +91,7 @@ impl Cluster {
     }
 
     fn inside(&self) -> Vec<usize> {
-        let inside = |process: &Process| matches!(process.standing(), Standing::Inside { .. });
+        let inside = |process: &Process| matches!(process.state(), ProcessState::Inside { .. });
         (0..self.processes.len()).filter(|number| inside(&self.processes[*number].0)).collect()
     }
 

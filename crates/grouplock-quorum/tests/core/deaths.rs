@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use grouplock_quorum::{
-    Coterie, Dead, Death, Durable, Member, MemberId, Output, Process, ProcessId, Settings,
-    Standing, Time, home,
+    Coterie, Dead, Death, Durable, Member, MemberId, Output, Process, ProcessId, ProcessState,
+    Settings, Time, home,
 };
 
 const LEASE: Duration = Duration::from_secs(8);
@@ -101,8 +101,8 @@ impl World {
     }
 
     fn epoch(&self, number: usize) -> Option<u64> {
-        match self.processes[number].standing() {
-            Standing::Inside { epoch, .. } => Some(epoch),
+        match self.processes[number].state() {
+            ProcessState::Inside { epoch, .. } => Some(epoch),
             _ => None,
         }
     }
@@ -110,6 +110,17 @@ impl World {
     fn until_inside(&mut self, number: usize) -> u64 {
         self.until("it is inside", |world| world.epoch(number).is_some());
         self.epoch(number).unwrap()
+    }
+
+    /// Two enter the session, and the second dies: the first, and the epoch.
+    fn survivor_beside_victim(&mut self, session: &str) -> (usize, u64) {
+        let survivor = self.ask(session);
+        self.until_inside(survivor);
+        let victim = self.ask(session);
+        let epoch = self.until_inside(victim);
+        assert_eq!(self.recovered(victim), None, "nobody has died");
+        self.dead.insert(ProcessId(victim as u64));
+        (survivor, epoch)
     }
 
     fn recovered(&self, number: usize) -> Option<Death> {
@@ -159,12 +170,7 @@ fn the_next_stage_is_told_with_session_and_process_and_the_one_after_is_not() {
 fn who_joins_the_stage_of_the_dead_is_told_and_the_next_stage_too() {
     let [a, b, _] = sessions();
     let mut world = World::new();
-    let survivor = world.ask(&a);
-    world.until_inside(survivor);
-    let victim = world.ask(&a);
-    let epoch = world.until_inside(victim);
-    assert_eq!(world.recovered(victim), None, "nobody has died");
-    world.dead.insert(ProcessId(victim as u64));
+    let (survivor, epoch) = world.survivor_beside_victim(&a);
     world.until("it is noticed", |world| {
         world.members.iter().map(|m| m.inside().count()).sum::<usize>() == 1
     });
@@ -223,11 +229,7 @@ fn a_home_that_is_gone_with_its_stage_is_told_of() {
 fn a_death_is_not_forgotten_by_a_restart() {
     let [a, b, _] = sessions();
     let mut world = World::new();
-    let survivor = world.ask(&a);
-    world.until_inside(survivor);
-    let victim = world.ask(&a);
-    let epoch = world.until_inside(victim);
-    world.dead.insert(ProcessId(victim as u64));
+    let (survivor, epoch) = world.survivor_beside_victim(&a);
     world.until("it is noticed", |world| world.members[0].inside().count() == 1);
     let restart = |world: &mut World| {
         let coterie = Arc::new(Coterie::plane(3).unwrap());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use grouplock_quorum::{
     Coterie, GroupMessage, Member, MemberId, Output, PeerMessage, Process, ProcessId,
-    ProcessMessage, Settings, Standing, Time, Votes, home,
+    ProcessMessage, ProcessState, Settings, Time, Votes, home,
 };
 
 const LEASE: Duration = Duration::from_secs(4);
@@ -85,7 +85,7 @@ impl World {
         self.processes.iter_mut().for_each(|process| process.handle_timeout(now));
         self.members.iter_mut().for_each(|member| member.handle_timeout(now));
         self.carry();
-        let inside: Vec<_> = self.processes.iter().filter_map(|p| epoch(p.standing())).collect();
+        let inside: Vec<_> = self.processes.iter().filter_map(|p| epoch(p.state())).collect();
         assert!(inside.len() < 2, "{inside:?} are inside at {now}");
     }
 
@@ -100,9 +100,9 @@ impl World {
     }
 }
 
-fn epoch(standing: Standing) -> Option<u64> {
+fn epoch(standing: ProcessState) -> Option<u64> {
     match standing {
-        Standing::Inside { epoch, .. } => Some(epoch),
+        ProcessState::Inside { epoch, .. } => Some(epoch),
         _ => None,
     }
 }
@@ -112,22 +112,22 @@ fn epoch(standing: Standing) -> Option<u64> {
 fn a_home_that_is_cut_off_stops_its_processes_before_its_votes_are_given_away() {
     let mut world = World::new(Votes::AnyQuorum);
     world.ask(0);
-    let first = epoch(world.processes[0].standing()).expect("the room is empty");
+    let first = epoch(world.processes[0].state()).expect("the room is empty");
     (0..10_000).for_each(|_| world.tick());
-    assert_eq!(epoch(world.processes[0].standing()), Some(first), "it is renewed");
+    assert_eq!(epoch(world.processes[0].state()), Some(first), "it is renewed");
     world.cut.push(0);
     world.ask(1);
-    let lost = world.until("it is out", |w| w.processes[0].standing() == Standing::Lost);
-    assert!(epoch(world.processes[1].standing()).is_none());
-    let entered = world.until("the other is in", |w| epoch(w.processes[1].standing()).is_some());
+    let lost = world.until("it is out", |w| w.processes[0].state() == ProcessState::Lost);
+    assert!(epoch(world.processes[1].state()).is_none());
+    let entered = world.until("the other is in", |w| epoch(w.processes[1].state()).is_some());
     println!("out after {lost:?}, the other in after {:?}", lost + entered);
     assert!(lost + entered <= LEASE * 2);
-    let second = epoch(world.processes[1].standing());
+    let second = epoch(world.processes[1].state());
     assert!(second > Some(first), "{second:?} after {first}");
     // When it can be heard again, its old stage does not come back.
     world.cut.clear();
     (0..10_000).for_each(|_| world.tick());
-    assert_eq!(epoch(world.processes[1].standing()), second, "it stays inside");
+    assert_eq!(epoch(world.processes[1].state()), second, "it stays inside");
 }
 
 /// While an arbiter is away another votes in its place, also for a stage under way.
@@ -136,7 +136,7 @@ fn who_is_inside_stays_inside_when_an_arbiter_is_gone() {
     for votes in [Votes::AnyQuorum, Votes::OwnQuorum] {
         let mut world = World::new(votes);
         world.ask(0);
-        let first = epoch(world.processes[0].standing());
+        let first = epoch(world.processes[0].state());
         assert!(first.is_some());
         world.cut.push(1);
         let now = world.now();
@@ -145,7 +145,7 @@ fn who_is_inside_stays_inside_when_an_arbiter_is_gone() {
         }
         world.carry();
         (0..20_000).for_each(|_| world.tick());
-        let still = epoch(world.processes[0].standing());
+        let still = epoch(world.processes[0].state());
         assert_eq!(still, first.filter(|_| votes == Votes::AnyQuorum), "{votes:?}");
     }
 }

@@ -18,6 +18,6 @@ async fn another_version_is_told_from_another_protocol() {
     let stale = check(*b"GBPLK\0\x09\0").await.unwrap_err();
     assert_eq!(stale.to_string(), "it begins with handshake 9, expected handshake 2");
     let foreign = check(*b"GET / HT").await.unwrap_err().to_string();
-    assert!(foreign.contains("no member or client"), "{foreign}");
+    assert!(foreign.contains("not a member or client"), "{foreign}");
     assert!(matches!(check(*b"GBPLK\0\x01\x01").await, Err(BadOpening::Foreign(_))));
 }

@@ -1,9 +1,15 @@
 //! Tens of members and thousands of processes, from seeds.
 
+// The example uses the rest.
+#[allow(dead_code)]
+#[path = "../../examples/simulate/simulation.rs"]
+mod simulation;
+
 use std::time::Duration;
 
-use grouplock_quorum::simulation::{Load, Report, run};
 use grouplock_quorum::{Coterie, Precedence, Settings, Time, home};
+
+use simulation::{Load, Report, run};
 
 fn sound(report: &Report) {
     assert_eq!(report.violations, Vec::<String>::new());
@@ -55,23 +61,7 @@ fn a_contended_stage_costs_what_was_counted() {
 }
 
 fn hostile(members: u16, processes: u64) -> Load {
-    Load {
-        settings: Settings {
-            retry: Duration::from_millis(50),
-            lease: Some(Duration::from_secs(1)),
-            ..Settings::default()
-        },
-        processes,
-        sessions: 25,
-        rounds: 4,
-        think: Duration::from_millis(200),
-        delay: (Duration::from_micros(100), Duration::from_millis(15)),
-        loss: 50,
-        duplication: 50,
-        deaths: 5,
-        until: Time::from_micros(600_000_000),
-        ..Load::quiet(Coterie::smallest(members).unwrap())
-    }
+    Load::hostile(Coterie::smallest(members).unwrap(), processes)
 }
 
 #[test]

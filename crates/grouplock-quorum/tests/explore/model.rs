@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use grouplock_quorum::{
-    Durable, Member, MemberId, PeerMessage, Process, ProcessId, Standing, Time,
+    Durable, Member, MemberId, PeerMessage, Process, ProcessId, ProcessState, Time,
 };
 use stateright::{Checker, Model, Property};
 
@@ -47,17 +47,17 @@ impl Model for Scenario {
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
         for (p, process) in state.processes.iter().enumerate() {
-            match process.standing() {
-                Standing::Outside | Standing::Lost => {
+            match process.state() {
+                ProcessState::Outside | ProcessState::Lost => {
                     if state.rounds[p] > 0 {
                         actions.push(Action::Ask(p));
                     }
                 }
-                Standing::Waiting if self.cancel && !self.processes[p].patient => {
+                ProcessState::Waiting if self.cancel && !self.processes[p].patient => {
                     actions.push(Action::GiveUp(p));
                 }
-                Standing::Waiting => {}
-                Standing::Inside { .. } => actions.push(Action::Leave(p)),
+                ProcessState::Waiting => {}
+                ProcessState::Inside { .. } => actions.push(Action::Leave(p)),
             }
         }
         for (&(from, to), messages) in &state.links {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::scenario::{LEASE, Plan, Scenario};
 use grouplock_quorum::{
     Durable, GroupMessage, Member, MemberId, Output, PeerMessage, Precedence, Process, ProcessId,
-    ProcessMessage, Standing, Time, homes,
+    ProcessMessage, ProcessState, Time, homes,
 };
 
 /// One end of a link.
@@ -95,8 +95,8 @@ impl State {
     /// Those who believe that they are inside, and may. Whoever is late to notice that its lease is over does nothing inside.
     pub(crate) fn inside(&self) -> impl Iterator<Item = (usize, u64)> {
         let now = self.now();
-        self.processes.iter().enumerate().filter_map(move |(p, process)| match process.standing() {
-            Standing::Inside { epoch, valid_until } => {
+        self.processes.iter().enumerate().filter_map(move |(p, process)| match process.state() {
+            ProcessState::Inside { epoch, valid_until } => {
                 valid_until.is_none_or(|until| now < until).then_some((p, epoch))
             }
             _ => None,
@@ -107,7 +107,7 @@ impl State {
     pub(crate) fn best(&self, scenario: &Scenario) -> Option<usize> {
         let known = |p: &usize| {
             let home = &self.members[usize::from(scenario.processes[*p].home)];
-            let waits = self.processes[*p].standing() == Standing::Waiting;
+            let waits = self.processes[*p].state() == ProcessState::Waiting;
             waits && home.waits(ProcessId(*p as u64)).is_some()
         };
         let rank = |p: &usize| (-scenario.processes[*p].priority, scenario.processes[*p].home);
@@ -263,9 +263,9 @@ impl State {
                 return state.wrong.is_none();
             }
             for p in 0..state.processes.len() {
-                match state.processes[p].standing() {
-                    Standing::Inside { .. } => state.processes[p].leave(),
-                    Standing::Outside | Standing::Lost if state.rounds[p] > 0 => {
+                match state.processes[p].state() {
+                    ProcessState::Inside { .. } => state.processes[p].leave(),
+                    ProcessState::Outside | ProcessState::Lost if state.rounds[p] > 0 => {
                         state.ask(scenario, p);
                     }
                     _ => {}
@@ -376,10 +376,10 @@ impl State {
 
     /// When a message was lost, a stage may be under way with nobody inside until somebody wants the room.
     pub(crate) fn finished(&self, scenario: &Scenario) -> bool {
-        let over = |process: &Process| match process.standing() {
-            Standing::Outside => true,
-            Standing::Lost => scenario.passes > 0,
-            Standing::Waiting | Standing::Inside { .. } => false,
+        let over = |process: &Process| match process.state() {
+            ProcessState::Outside => true,
+            ProcessState::Lost => scenario.passes > 0,
+            ProcessState::Waiting | ProcessState::Inside { .. } => false,
         };
         self.rounds.iter().all(|rounds| *rounds == 0)
             && self.processes.iter().all(over)

@@ -49,7 +49,7 @@ fn a_member_that_has_lost_its_data_lets_nobody_in_beside_who_is_inside() {
     let began = Instant::now();
     let mut asked = Instant::now();
     other.ask("room", &session_at(1, 3), 2).unwrap();
-    let has_voice = |cluster: &Cluster| cluster.log(1).contains("and it goes on with memory 2.");
+    let has_voice = |cluster: &Cluster| cluster.log(1).contains("and it continues with memory 2.");
     // For as long as the member takes to come back, and so much longer that what it says then cannot have cost the other its place.
     let mut back = None;
     while back.is_none_or(|back: Instant| back.elapsed() < LEASE) {
@@ -133,7 +133,7 @@ fn a_member_with_its_old_data_is_refused_after_they_were_replaced() {
     fs::rename(&data, &old).unwrap();
     cluster.launch(1);
     eventually("member 1 has a new memory", || {
-        cluster.log(1).contains("and it goes on with memory 2.")
+        cluster.log(1).contains("and it continues with memory 2.")
     });
     cluster.wait_connected();
     cluster.kill(1);

@@ -1,27 +1,27 @@
-//! What leaves the engine: to disk, then to others.
+//! The outputs of the engine: first to disk, then to others.
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::super::connection::{NotSent, OUTBOX};
 use super::super::hooks;
 use super::super::metrics::{Direction, Gauges};
-use super::super::room::{To, Wishes};
+use super::super::room::{Outputs, To};
 use super::super::status::Status;
 use super::super::storage::StorageError;
-use super::{Connection, ConnectionId, Engine, Who};
+use super::{Connection, ConnectionId, Engine, OUTBOX, Who};
 use crate::name::MemberId;
 use crate::time::Time;
-use crate::wire::{Frame, Reason, Seen};
+use crate::wire::{Frame, NotSent, Reason, Seen};
 
-/// How many records may wait.
+/// How many records may wait to be written.
 const MOST_LATER: usize = 1024;
 
 impl Engine {
-    /// What can wait is written with the next record that cannot, or if there is `all`.
+    /// Writes the records and sends the frames. Records that can wait are written with the next one
+    /// that cannot, or if `all` is set.
     pub(super) fn flush(&mut self, all: bool) -> Result<(), StorageError> {
-        let Wishes { save, send } = std::mem::take(&mut self.wishes);
+        let Outputs { save, send } = std::mem::take(&mut self.outputs);
         if !all && save.len() < MOST_LATER && save.iter().all(|(_, record)| record.can_wait()) {
-            self.wishes.save = save;
+            self.outputs.save = save;
         } else if !save.is_empty() {
             let save = hooks::before_commit(save);
             let voted = hooks::votes(&save);
@@ -84,7 +84,7 @@ impl Engine {
         }
     }
 
-    /// Tells a client that one of its requests is refused.
+    /// Refuses one request of a client.
     pub(super) fn deny(&self, connection: ConnectionId, denied: Frame) {
         let Some(Connection { address, outbox, .. }) = self.connections.get(&connection) else {
             return;
@@ -92,12 +92,10 @@ impl Engine {
         if let Frame::Denied { reason, .. } = &denied {
             self.metrics.refuse(address, reason);
         }
-        if outbox.push(denied) == Err(NotSent::Full) {
-            outbox.cut();
-        }
+        outbox.push_or_cut(denied);
     }
 
-    /// Closes a connection. What else came over it is not looked at.
+    /// Closes a connection. The rest of its frames is ignored.
     pub(in super::super) fn refuse(&mut self, connection: ConnectionId, reason: Reason) {
         let Some(Connection { who, address, outbox }) = self.connections.remove(&connection) else {
             return;
@@ -139,7 +137,7 @@ impl Engine {
         self.connections.values().for_each(|connection| connection.outbox.refuse(Reason::Ending));
     }
 
-    // ---- what there is to see ----
+    // ---- what others see ----
 
     fn present(&self) -> impl Iterator<Item = MemberId> {
         (0..self.coterie.members()).map(MemberId).filter(|member| self.is_present(*member))

@@ -10,7 +10,7 @@ use grouplock_quorum::wire::{
     About, Fingerprint, Frame, Hello, Reader, Role, Versions, Welcome, encode, opening,
 };
 use grouplock_quorum::{
-    Clock, GroupMessage, MemberId, Process, ProcessId, ProcessMessage, Settings, Standing, home,
+    Clock, GroupMessage, MemberId, Process, ProcessId, ProcessMessage, ProcessState, Settings, home,
 };
 use grouplock_testing::overlaps::{self, Nanos};
 use rustls::crypto::ring::default_provider;
@@ -276,7 +276,7 @@ impl Walker {
         let deadline = Instant::now() + patience;
         while Instant::now() < deadline {
             self.step();
-            if let Standing::Inside { epoch, .. } = self.process.standing() {
+            if let ProcessState::Inside { epoch, .. } = self.process.state() {
                 return Some(epoch);
             }
         }
@@ -305,7 +305,7 @@ impl Walker {
 
     pub(crate) fn is_inside(&mut self) -> bool {
         self.process.handle_timeout(self.clock.now());
-        matches!(self.process.standing(), Standing::Inside { .. })
+        matches!(self.process.state(), ProcessState::Inside { .. })
     }
 
     pub(crate) fn leave(&mut self) {

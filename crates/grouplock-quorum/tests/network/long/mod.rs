@@ -176,7 +176,7 @@ impl Play {
             }
             Fault::DataLost => {
                 let again = |cluster: &Cluster| {
-                    cluster.log(some_member).matches("it goes on with memory").count()
+                    cluster.log(some_member).matches("it continues with memory").count()
                 };
                 let before = again(&self.cluster);
                 self.cluster.kill(some_member);
@@ -282,23 +282,23 @@ fn line(row: &Row) -> String {
 }
 
 const INTRODUCTION: &str = "\
-# GBP with things going wrong
+# GBP with faults
 
-*For whoever relies on a GBP cluster.*
+*For people who rely on a GBP cluster.*
 
 Written by `GROUPLOCK_FAULTS=docs/quorum/faults.md cargo test -p grouplock-quorum --test network -- --ignored long`; the figures are those of one run.
 
-Members and clients are processes on one machine; leases take 1 s. Each client enters one of six sessions through `grouplock_room::Room`, stays up to
-6 ms and leaves, again and again, and writes down when it was inside by CLOCK_MONOTONIC, which all processes share. It counts itself inside until the last moment at which its
-guard said that it was held. One kind of fault is injected again and again, each time at a random member or client.
+Members and clients are processes on one machine; leases take 1 s. Each client repeatedly enters one of six sessions through `grouplock_room::Room`, stays up to
+6 ms and leaves. It records when it was inside by CLOCK_MONOTONIC, which all processes share. It counts as inside until the last moment at which its
+guard was held. One kind of fault is injected repeatedly, each time at a random member or client.
 
-What has to hold is checked by a program that has no part in the protocol, on what the clients wrote: no two sessions inside at once; epochs never
-smaller than one before; one epoch for one session only; and after the last fault every client enters once more. **If any of it fails the run stops, and there is no page**: in
-all the entries below it held.
+A program that has no part in the protocol checks the records of the clients: no two sessions are inside at once; an epoch is never smaller than an
+earlier one; one epoch belongs to one session only; after the last fault every client enters once more. **If a check fails, the run stops and there is
+no page**: in all the entries below the checks held.
 
-* **stale writes refused**: a resource that keeps the largest epoch it has seen turned away somebody who lost the place between the last look and
-  the write, which a lease alone cannot prevent.
-* **all in again**: how long it took, after the last fault, until every client had entered once more.
+* **stale writes refused**: a resource that keeps the largest epoch it has seen refused a write of a client that lost its holding between the last check
+  and the write. A lease alone cannot prevent that.
+* **all in again**: how long after the last fault every client had entered once more.
 
 | fault | members | clients | time | injected | entries | stale writes refused | all in again |
 |---|---|---|---|---|---|---|---|

@@ -1,68 +1,57 @@
-//! A cluster, its processes and its network in one thread, from a seed: the same seed gives the same run.
+//! A cluster, its processes and its network in one thread, from a seed. The same seed gives the
+//! same run.
 //!
-//! ```
-//! use grouplock_quorum::simulation::{Load, run};
-//! use grouplock_quorum::Coterie;
-//!
-//! let load = Load { processes: 5, sessions: 1, rounds: 1, ..Load::quiet(Coterie::plane(7)?) };
-//! let report = run(&load, 42);
-//! assert_eq!(report.entries, 5);
-//! assert_eq!(report.messages(), 3 * 5 + 3 * (3 - 1)); // 3l + 3(q-1)
-//! # Ok::<(), grouplock_quorum::CoterieError>(())
-//! ```
+//! The example `simulate` and the tests in `tests/core` run it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::coterie::Coterie;
-use crate::member::Member;
-use crate::message::{GroupMessage, PeerMessage, ProcessMessage};
-use crate::name::{MemberId, ProcessId};
-use crate::output::Output;
-use crate::process::{Process, Standing};
-use crate::record::Durable;
-use crate::settings::Settings;
-use crate::time::Time;
+use grouplock_quorum::{
+    Coterie, Durable, GroupMessage, Member, MemberId, Output, PeerMessage, Process, ProcessId,
+    ProcessMessage, ProcessState, Settings, Time,
+};
 
-/// What is simulated.
+/// What to simulate.
 #[derive(Clone, Debug)]
-pub struct Load {
+pub(crate) struct Load {
     /// Who votes for whom.
-    pub coterie: Coterie,
-    /// What the members agree on.
-    pub settings: Settings,
-    /// How many processes there are at a time. Process p wants session p modulo `sessions`.
-    pub processes: u64,
+    pub(crate) coterie: Coterie,
+    /// The settings of the members.
+    pub(crate) settings: Settings,
+    /// How many processes run at a time. Process p wants session p modulo `sessions`.
+    pub(crate) processes: u64,
     /// How many sessions.
-    pub sessions: u64,
-    /// The priority of session s is the one at s modulo the length; 0 if there is none.
-    pub priorities: Vec<i32>,
+    pub(crate) sessions: u64,
+    /// The priority of session s is entry s modulo the length; 0 if the list is empty.
+    pub(crate) priorities: Vec<i32>,
     /// How often each process enters.
-    pub rounds: u32,
-    /// How long a process is outside, up to twice that.
-    pub think: Duration,
-    /// How long it is inside, up to twice that.
-    pub stay: Duration,
-    /// How long messages take: at least and at most.
-    pub delay: (Duration, Duration),
-    /// How many messages of a thousand get lost.
-    pub loss: u32,
-    /// How many messages of a thousand come twice.
-    pub duplication: u32,
-    /// How many stays of a thousand end with the death of the process; another takes its place.
-    pub deaths: u32,
-    /// How long it takes on average until a member stops, and comes back within a lease; zero for never.
-    pub restarts: Duration,
-    /// How many of a thousand come back without their disk. They [ask and wait](Member::above).
-    pub lost_disks: u32,
-    /// When it ends if it has not ended before.
-    pub until: Time,
+    pub(crate) rounds: u32,
+    /// How long a process is outside: at most twice this.
+    pub(crate) think: Duration,
+    /// How long it is inside: at most twice this.
+    pub(crate) stay: Duration,
+    /// How long messages take: the shortest and the longest.
+    pub(crate) delay: (Duration, Duration),
+    /// How many of a thousand messages are lost.
+    pub(crate) loss: u32,
+    /// How many of a thousand messages arrive twice.
+    pub(crate) duplication: u32,
+    /// How many of a thousand stays end with the death of the process. Another process replaces it.
+    pub(crate) deaths: u32,
+    /// The mean time until a member stops. It comes back within a lease. Zero for never.
+    pub(crate) restarts: Duration,
+    /// How many of a thousand members come back without their disk. They [ask and
+    /// wait](Member::above).
+    pub(crate) lost_disks: u32,
+    /// When the run ends at the latest.
+    pub(crate) until: Time,
 }
 
 impl Load {
-    /// Nothing goes wrong, everyone asks at once, messages take a millisecond; a hundred seconds at most.
-    pub fn quiet(coterie: Coterie) -> Self {
+    /// No faults. All processes ask at once, messages take a millisecond, and the run takes a
+    /// hundred seconds at most.
+    pub(crate) fn quiet(coterie: Coterie) -> Self {
         Load {
             coterie,
             settings: Settings { retry: Duration::from_secs(1000), ..Settings::default() },
@@ -81,51 +70,70 @@ impl Load {
             until: Time::from_micros(100_000_000),
         }
     }
+
+    /// Messages are lost, repeated and reordered, and processes die inside; ten minutes at most.
+    pub(crate) fn hostile(coterie: Coterie, processes: u64) -> Self {
+        let (retry, lease) = (Duration::from_millis(50), Some(Duration::from_secs(1)));
+        Load {
+            settings: Settings { retry, lease, ..Settings::default() },
+            processes,
+            sessions: 25,
+            rounds: 4,
+            think: Duration::from_millis(200),
+            delay: (Duration::from_micros(100), Duration::from_millis(15)),
+            loss: 50,
+            duplication: 50,
+            deaths: 5,
+            until: Time::from_micros(600_000_000),
+            ..Load::quiet(coterie)
+        }
+    }
 }
 
-/// What came of it.
+/// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub(crate) struct Report {
     /// How often processes entered.
-    pub entries: u64,
+    pub(crate) entries: u64,
     /// How many stages there were.
-    pub stages: u64,
+    pub(crate) stages: u64,
     /// Messages sent, by kind.
-    pub sent: BTreeMap<&'static str, u64>,
-    /// How long processes waited, by priority, in microseconds and ascending. Those who still wait at the end
-    /// count with what they have waited.
-    pub waits: BTreeMap<i32, Vec<u64>>,
-    /// How many still wait at the end, by priority.
-    pub waiting: BTreeMap<i32, u64>,
-    /// The most who were inside at once.
-    pub most_inside: usize,
+    pub(crate) sent: BTreeMap<&'static str, u64>,
+    /// How long processes waited, by priority, in microseconds and ascending. Processes that still
+    /// wait at the end count with their time so far.
+    pub(crate) waits: BTreeMap<i32, Vec<u64>>,
+    /// How many processes still wait at the end, by priority.
+    pub(crate) waiting: BTreeMap<i32, u64>,
+    /// The largest number of processes inside at once.
+    pub(crate) most_inside: usize,
     /// How many died inside.
-    pub deaths: u64,
-    /// How many lost their place while alive.
-    pub losses: u64,
-    /// How many stages were told of a death although none was untold: the home of a stage was gone, or it was told twice.
-    pub alarms: u64,
+    pub(crate) deaths: u64,
+    /// How many living processes lost their holding.
+    pub(crate) losses: u64,
+    /// How many stages reported a death that was already reported, or a possible death because a
+    /// home was gone.
+    pub(crate) alarms: u64,
     /// How many times a member came back with its disk.
-    pub restarts: u64,
-    /// How many times without.
-    pub lost_disks: u64,
-    /// What must not happen, in words. Empty, one hopes.
-    pub violations: Vec<String>,
-    /// When it ended.
-    pub ended: Time,
-    /// A digest of all that happened, in order.
-    pub trace: u64,
+    pub(crate) restarts: u64,
+    /// How many times a member came back without its disk.
+    pub(crate) lost_disks: u64,
+    /// What must not happen, in words. It should be empty.
+    pub(crate) violations: Vec<String>,
+    /// When the run ended.
+    pub(crate) ended: Time,
+    /// A digest of all events, in order.
+    pub(crate) trace: u64,
 }
 
 impl Report {
-    /// Messages of the protocol: all but those that keep leases alive.
-    pub fn messages(&self) -> u64 {
+    /// Messages of the protocol, without those that renew leases.
+    pub(crate) fn messages(&self) -> u64 {
         let kept = |kind: &str| !matches!(kind, "renew" | "renewed" | "gone");
         self.sent.iter().filter(|(kind, _)| kept(kind)).map(|(_, count)| count).sum()
     }
 
     /// Messages of one kind.
-    pub fn sent(&self, kind: &str) -> u64 {
+    pub(crate) fn sent(&self, kind: &str) -> u64 {
         self.sent.get(kind).copied().unwrap_or(0)
     }
 }
@@ -138,13 +146,13 @@ enum Event {
     WakeMember(usize),
     WakeProcess(u64),
     Ask(u64),
-    /// With the epoch it is about.
+    /// With its epoch.
     Leave(u64, u64),
     Stop,
     Start(usize, bool),
 }
 
-/// A process and what it is about to do.
+/// A process and its next step.
 struct Client {
     process: Process,
     session: u64,
@@ -164,23 +172,23 @@ struct World<'a> {
     disks: Vec<Durable>,
     /// The member that is down.
     down: Option<usize>,
-    /// The last stage in which somebody died, if the next has not begun.
+    /// The last stage with a death, if the next has not begun.
     untold: Option<u64>,
     wakes: Vec<Option<Time>>,
-    /// Those alive, by the number of the process.
+    /// The living processes, by number.
     clients: BTreeMap<u64, Client>,
     newest: u64,
     inside: BTreeSet<u64>,
-    /// Epoch and session of the last stage.
+    /// The epoch and the session of the last stage.
     last: (u64, u64),
     report: Report,
 }
 
-/// Runs it.
+/// Runs the simulation.
 ///
 /// # Panics
-/// If the coterie has no members, which cannot be made.
-pub fn run(load: &Load, seed: u64) -> Report {
+/// If the coterie has no members. No such coterie can be made.
+pub(crate) fn run(load: &Load, seed: u64) -> Report {
     let coterie = Arc::new(load.coterie.clone());
     let members = (0..coterie.members()).map(MemberId);
     let member = |id| Member::new(id, coterie.clone(), load.settings).expect("ids of the coterie");
@@ -232,7 +240,7 @@ impl World<'_> {
         self.schedule(at, Event::Ask(id));
     }
 
-    /// Up to twice `mean`.
+    /// A random time up to twice `mean`.
     fn about(&mut self, mean: Duration) -> Duration {
         let most = u64::try_from(mean.as_micros()).unwrap_or(u64::MAX / 2) * 2;
         Duration::from_micros(self.random.u64(0..=most))
@@ -264,7 +272,7 @@ impl World<'_> {
 
     fn happen(&mut self, event: Event) {
         let now = self.now;
-        // Nobody hears what is said to a member that is down.
+        // A member that is down receives nothing.
         if let Event::ToMember(_, MemberId(m), _) | Event::Up(_, MemberId(m), _) = event
             && self.down == Some(m.into())
         {
@@ -322,7 +330,7 @@ impl World<'_> {
 
     fn schedule_stop(&mut self) {
         let wanted =
-            |client: &Client| client.rounds > 0 || client.process.standing() == Standing::Waiting;
+            |client: &Client| client.rounds > 0 || client.process.state() == ProcessState::Waiting;
         if !self.load.restarts.is_zero() && self.clients.values().any(wanted) {
             let at = self.now + self.about(self.load.restarts);
             self.schedule(at, Event::Stop);
@@ -418,7 +426,7 @@ impl World<'_> {
         while let Some(message) = client.process.poll_transmit() {
             messages.push(message);
         }
-        let standing = client.process.standing();
+        let state = client.process.state();
         let timeout = client.process.poll_timeout();
         let wake = timeout.filter(|at| client.wake.is_none_or(|wake| *at < wake));
         client.wake = wake.or(client.wake);
@@ -429,10 +437,10 @@ impl World<'_> {
         if let Some(at) = wake {
             self.schedule(at.max(self.now), Event::WakeProcess(id));
         }
-        match (before, standing) {
-            (None, Standing::Inside { epoch, .. }) => self.entered(id, epoch),
-            (Some(_), Standing::Outside | Standing::Lost) => {
-                self.report.losses += u64::from(standing == Standing::Lost);
+        match (before, state) {
+            (None, ProcessState::Inside { epoch, .. }) => self.entered(id, epoch),
+            (Some(_), ProcessState::Outside | ProcessState::Lost) => {
+                self.report.losses += u64::from(state == ProcessState::Lost);
                 self.inside.remove(&id);
                 let Some(client) = self.clients.get_mut(&id) else { return };
                 client.inside = None;
@@ -469,7 +477,7 @@ impl World<'_> {
         self.schedule(self.now + stays, Event::Leave(id, epoch));
     }
 
-    /// Whether the first of a new stage is told that somebody died in the one before.
+    /// Checks that the first process of a new stage learns of a death in the stage before.
     fn check_told(&mut self, id: u64, epoch: u64) {
         let process = self.clients.get(&id).map(|client| &client.process);
         let told = process.and_then(Process::recovered).map(|death| death.epoch);
@@ -483,7 +491,7 @@ impl World<'_> {
         }
     }
 
-    /// FNV-1a: a digest that is the same everywhere.
+    /// FNV-1a: the digest is the same on every machine.
     fn trace(&mut self, line: &str) {
         for byte in line.bytes() {
             let mixed = (self.report.trace ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
@@ -493,7 +501,7 @@ impl World<'_> {
 
     fn finish(mut self) -> Report {
         for client in self.clients.values() {
-            if client.process.standing() == Standing::Waiting {
+            if client.process.state() == ProcessState::Waiting {
                 let priority = self.priority(client.session);
                 let waited = self.now.since(client.asked).as_micros() as u64;
                 self.report.waits.entry(priority).or_default().push(waited);

@@ -1,67 +1,76 @@
-//! What both ends of a connection have in common: a bounded outbox, keep-alive, a last word.
+//! A connection after Welcome, at both ends: a bounded outbox, keep-alive frames, a last frame.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
 
-use crate::wire::{Frame, PING_AFTER, Reader, Reason, SILENT_AFTER, Stream, WireError, encode};
+use super::{Frame, PING_AFTER, Reader, Reason, SILENT_AFTER, Stream, WireError, encode};
 
-/// How many frames may wait to be written. More wait only if the other side does not read.
-pub(super) const OUTBOX: usize = 1024;
+/// How long the last frame may take.
+const LAST_FRAME: Duration = Duration::from_secs(1);
 
-/// How long a last word may take.
-const LAST_WORD: Duration = Duration::from_secs(1);
+/// The longest pause between two attempts to dial.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
-pub(super) enum Outgoing {
+enum Outgoing {
     Frame(Frame),
-    /// The connection is closed when this is written.
+    /// The connection is closed after this frame.
     Last(Frame),
 }
 
-/// Where frames for one connection are put.
+/// The frames that a connection must write.
 #[derive(Clone, Debug)]
-pub(super) struct Outbox {
+pub(crate) struct Outbox {
     frames: mpsc::Sender<Outgoing>,
     cut: Arc<Notify>,
 }
 
 /// The other side does not read, or is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NotSent {
+pub(crate) enum NotSent {
     Full,
     Gone,
 }
 
 impl Outbox {
-    pub(super) fn new() -> (Self, Inlet) {
-        let (frames, receiver) = mpsc::channel(OUTBOX);
+    /// For at most `most` frames. More wait only if the other side does not read.
+    pub(crate) fn new(most: usize) -> (Self, Inlet) {
+        let (frames, receiver) = mpsc::channel(most);
         let cut = Arc::new(Notify::new());
         (Outbox { frames, cut: cut.clone() }, Inlet { frames: receiver, cut })
     }
 
-    /// Never waits.
-    pub(super) fn push(&self, frame: Frame) -> Result<(), NotSent> {
+    /// Adds a frame. Never waits.
+    pub(crate) fn push(&self, frame: Frame) -> Result<(), NotSent> {
         self.put(Outgoing::Frame(frame))
     }
 
-    /// Whether less than half of it is taken.
-    pub(super) fn has_room(&self) -> bool {
-        self.frames.capacity() > OUTBOX / 2
+    /// Adds a frame, and closes the connection if there is no room for it.
+    pub(crate) fn push_or_cut(&self, frame: Frame) {
+        if self.push(frame) == Err(NotSent::Full) {
+            self.cut();
+        }
     }
 
-    /// Says why, and closes the connection.
-    pub(super) fn refuse(&self, reason: Reason) {
+    /// Whether less than half of it is taken.
+    pub(crate) fn has_room(&self) -> bool {
+        self.frames.capacity() > self.frames.max_capacity() / 2
+    }
+
+    /// Sends the reason, and closes the connection.
+    pub(crate) fn refuse(&self, reason: Reason) {
         if self.put(Outgoing::Last(Frame::Refused { reason })).is_err() {
             self.cut();
         }
     }
 
-    /// Closes the connection without a word.
-    pub(super) fn cut(&self) {
+    /// Closes the connection without a last frame.
+    pub(crate) fn cut(&self) {
         self.cut.notify_one();
     }
 
@@ -75,56 +84,63 @@ impl Outbox {
 
 /// The other end of an [`Outbox`].
 #[derive(Debug)]
-pub(super) struct Inlet {
+pub(crate) struct Inlet {
     frames: mpsc::Receiver<Outgoing>,
     cut: Arc<Notify>,
 }
 
 /// How a connection ended.
-#[derive(Debug)]
-pub(super) enum End {
-    /// By the other side, or by us on purpose.
+#[derive(Debug, Error)]
+pub(crate) enum End {
+    /// The other side closed it, or we did on purpose.
+    #[error("it closed the connection")]
     Closed,
     /// It broke.
+    #[error("{0}")]
     Broken(WireError),
-    /// Nothing was heard for long.
+    /// Nothing arrived for too long.
+    #[error("it has been silent for {} s", SILENT_AFTER.as_secs())]
     Silent,
-    /// We refused what came.
+    /// We refused a frame.
+    #[error("{0}")]
     Refused(Reason),
+    /// The other side refused us.
+    #[error("it refused us: {0}")]
+    RefusedUs(Reason),
 }
 
-/// What becomes of frames that come.
-pub(super) trait Take: Send {
+/// Handles the frames of a connection.
+pub(crate) trait Take: Send {
     /// While it waits nothing is read. An error ends the connection.
     fn take(&mut self, frame: Frame) -> impl Future<Output = Result<(), Reason>> + Send;
 }
 
-/// Runs a connection until it ends. `take` gets every frame but Ping and Pong; while it waits nothing is read. When a Pong comes
-/// `pong` is told.
-pub(super) async fn run<S: Stream>(
-    reader: Reader<ReadHalf<S>>,
+/// Runs a connection until it ends. `take` gets every frame except Ping and Refused. `idle` is
+/// written when nothing else was for [`PING_AFTER`].
+pub(crate) async fn run<S: Stream>(
+    mut reader: Reader<ReadHalf<S>>,
     writer: WriteHalf<S>,
     outbox: &Outbox,
     inlet: Inlet,
-    pong: &Notify,
+    idle: Frame,
     take: impl Take,
 ) -> End {
     let Inlet { frames, cut } = inlet;
-    let mut reader = reader;
-    let mut writing = std::pin::pin!(write_all(writer, frames));
+    let mut writing = std::pin::pin!(write_all(writer, frames, idle));
     let end = tokio::select! {
-        end = read_all(&mut reader, outbox, pong, take) => end,
+        end = read_all(&mut reader, outbox, take) => end,
         end = &mut writing => return end,
         () = cut.notified() => return End::Closed,
     };
     let reason = match &end {
         End::Refused(reason) => Some(reason.clone()),
         End::Broken(error) => error.reason(),
-        End::Closed | End::Silent => None,
+        End::Closed | End::Silent | End::RefusedUs(_) => None,
     };
     if let Some(reason) = reason {
         outbox.refuse(reason);
-        // What the other side still sends is read, or the system would throw away our last word with the connection.
+        // Reads what the other side still sends. Otherwise the system would drop our last frame
+        // with the connection.
         let last = async {
             tokio::select! {
                 _ = &mut writing => {}
@@ -132,7 +148,7 @@ pub(super) async fn run<S: Stream>(
             }
             reader.discard().await;
         };
-        let _ = timeout(LAST_WORD, last).await;
+        let _ = timeout(LAST_FRAME, last).await;
     }
     end
 }
@@ -140,7 +156,6 @@ pub(super) async fn run<S: Stream>(
 async fn read_all<S: Stream>(
     reader: &mut Reader<ReadHalf<S>>,
     outbox: &Outbox,
-    pong: &Notify,
     mut take: impl Take,
 ) -> End {
     loop {
@@ -151,9 +166,9 @@ async fn read_all<S: Stream>(
             Ok(Ok(Some(frame))) => frame,
         };
         match frame {
-            // If it cannot be put there is enough else to write.
+            // If there is no room, enough other frames show that we are alive.
             Frame::Ping => drop(outbox.push(Frame::Pong)),
-            Frame::Pong => pong.notify_waiters(),
+            Frame::Refused { reason } => return End::RefusedUs(reason),
             frame => {
                 if let Err(reason) = take.take(frame).await {
                     return End::Refused(reason);
@@ -166,6 +181,7 @@ async fn read_all<S: Stream>(
 async fn write_all<S: Stream>(
     mut writer: WriteHalf<S>,
     mut frames: mpsc::Receiver<Outgoing>,
+    idle: Frame,
 ) -> End {
     let (mut some, mut bytes) = (Vec::new(), Vec::new());
     loop {
@@ -174,7 +190,7 @@ async fn write_all<S: Stream>(
         match timeout(PING_AFTER, frames.recv_many(&mut some, 64)).await {
             Ok(0) => return End::Closed,
             Ok(_) => {}
-            Err(_) => some.push(Outgoing::Frame(Frame::Ping)),
+            Err(_) => some.push(Outgoing::Frame(idle.clone())),
         }
         for outgoing in some.drain(..) {
             let (Outgoing::Frame(frame) | Outgoing::Last(frame)) = &outgoing;
@@ -198,9 +214,33 @@ async fn write_all<S: Stream>(
 }
 
 impl<R: AsyncRead + Unpin> Reader<R> {
-    /// Reads and forgets until the other side closes.
+    /// Reads and drops everything until the other side closes.
     async fn discard(&mut self) {
         let mut chunk = [0; 8 * 1024];
         while self.stream_mut().read(&mut chunk).await.is_ok_and(|read| read > 0) {}
+    }
+}
+
+/// The pauses between attempts to dial: each is twice as long as the one before.
+pub(crate) struct Pauses {
+    first: Duration,
+    next: Duration,
+}
+
+impl Pauses {
+    pub(crate) fn new(first: Duration) -> Self {
+        Pauses { first, next: first }
+    }
+
+    /// Begins with the first pause again.
+    pub(crate) fn reset(&mut self) {
+        self.next = self.first;
+    }
+
+    /// Between half and all of the pause, so that not all dial a member at once that comes back.
+    pub(crate) fn next(&mut self) -> Duration {
+        let pause = self.next;
+        self.next = (pause * 2).min(LONGEST_PAUSE);
+        pause.mul_f64(0.5 + fastrand::f64() / 2.0)
     }
 }
