@@ -93,15 +93,15 @@ pub(crate) const PATIENT_LOOKS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 1
 /// How often a request that does not wait tries to take the internal lock.
 pub(crate) const TRY_LOOKS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 32 };
 
-/// After so many looks, a thread that asks to be alone claims the room: just before it yields for
+/// After so many looks, a thread that asks to be alone reserves the room: just before it yields for
 /// the first time. In a model, after the first look.
-pub(crate) const LOOKS_BEFORE_CLAIM: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 3 };
+pub(crate) const LOOKS_BEFORE_RESERVATION: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 3 };
 
-/// How often it calls [`relax`] before the claim.
-pub(crate) const PAUSE_BEFORE_CLAIM: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 64 };
+/// How often it calls [`relax`] before the reservation.
+pub(crate) const PAUSE_BEFORE_RESERVATION: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 64 };
 
-/// How often it looks at a claimed room.
-pub(crate) const CLAIM_LOOKS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 100 };
+/// How often it looks at a reserved room.
+pub(crate) const RESERVATION_LOOKS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 100 };
 
 /// How many rounds a thread spins before it joins the queue.
 ///

@@ -5,7 +5,7 @@
 //!
 //! * **Coming.** If the door is open, count yourself in. From then on the name of the room cannot change: compare it. If it is
 //!   yours you are inside; if not, and you are alone, give the room your name; else take the count back.
-//! * **Claiming.** Who wants to be alone and finds the room taken sets `CLAIMED` for a moment, which shuts the door, and takes the room
+//! * **Reserving.** Who wants to be alone and finds the room taken sets `RESERVED` for a moment, which shuts the door, and takes the room
 //!   if the holders leave meanwhile.
 //! * **Leaving.** Take the count back. Who leaves the room empty while `NOTIFY` is set sees to those who wait.
 //! * **Waiting.** Under the internal lock (`LOCKED`), join the queue. Those of one session who stand together there are a *phase*.
@@ -33,7 +33,7 @@ use crate::memory::Ordering::{Acquire, Relaxed, Release};
 use crate::memory::{Memory, Native, Ptr, Register, Site, Word};
 use crate::nodes::Nodes;
 use crate::phases_word::{
-    ASK, CHANGING, CLAIMED, EXCLUSIVE, LIMITED, LOCKED, NOTIFY, ONE, SET_UP, is_empty, is_open,
+    ASK, CHANGING, EXCLUSIVE, LIMITED, LOCKED, NOTIFY, ONE, RESERVED, SET_UP, is_empty, is_open,
     left_work, needs_work,
 };
 use crate::policy::{Eventual, Policy};
@@ -171,22 +171,22 @@ impl<M: Memory, P: Policy> Phases<M, P> {
     }
 
     /// Keeps new requests out for a moment, and takes the room alone if the holders leave.
-    fn claim(&self) -> bool {
-        let mut claims = is_open(self.word.read(Relaxed)); // 52: a claim gives access to nothing
-        let mut claimed = false;
-        while claims && !claimed {
+    fn reserve(&self) -> bool {
+        let mut goes_on = is_open(self.word.read(Relaxed)); // 52: it gives access to nothing
+        let mut reserved = false;
+        while goes_on && !reserved {
             M::live(|| []);
             let w = self.word.read(Relaxed); // 52
-            claims = w & CLAIMED == 0;
-            claimed = claims && self.word.cas(w, w | CLAIMED, Relaxed); // 52
+            goes_on = w & RESERVED == 0;
+            reserved = goes_on && self.word.cas(w, w | RESERVED, Relaxed); // 52
         }
-        M::live(|| [claims.word()]);
-        if !claims {
+        M::live(|| [goes_on.word()]);
+        if !goes_on {
             return false;
         }
         let w = self.word.read(Relaxed); // 53: only the step below gives access to anything
-        let free = w & !(SET_UP | NOTIFY) == CLAIMED;
-        let inside = free && self.word.cas(w, w & !CLAIMED | EXCLUSIVE | ONE, Acquire); // 53: as 2
+        let free = w & !(SET_UP | NOTIFY) == RESERVED;
+        let inside = free && self.word.cas(w, w & !RESERVED | EXCLUSIVE | ONE, Acquire); // 53: as 2
         if inside {
             M::doorway_end();
             return true;
@@ -194,7 +194,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
         loop {
             M::live(|| []);
             let w = self.word.read(Relaxed); // 54
-            let ended = w & CLAIMED == 0 || self.word.cas(w, w & !CLAIMED, Relaxed); // 54
+            let ended = w & RESERVED == 0 || self.word.cas(w, w & !RESERVED, Relaxed); // 54
             if ended {
                 M::live(|| []);
                 return false;
@@ -205,7 +205,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
     /// Enters if that takes no waiting and no asking.
     fn enter_fast(&self, s: u64) -> bool {
         if s == ALONE {
-            return self.exclusive_fast() || self.claim();
+            return self.exclusive_fast() || self.reserve();
         }
         let open = is_open(self.word.read(Relaxed)); // 1: only to keep from disturbing a lock that is not
         M::live(|| [open.word()]);

@@ -1,10 +1,10 @@
 //! The word in front of the queue: how many are inside, and what a thread that enters or leaves must do.
 //!
 //! ```text
-//!  31    30 …… 9   8       7       6      5         4        3   2      1       0
-//! ┌────┬─────────┬───────┬───────┬──────┬─────────┬────────┬───┬──────┬───────┬──────┐
-//! │FULL│ holders │CLAIMED│LIMITED│SET_UP│EXCLUSIVE│CHANGING│ASK│NOTIFY│SLEEPER│LOCKED│
-//! └────┴─────────┴───────┴───────┴──────┴─────────┴────────┴───┴──────┴───────┴──────┘
+//!  31    30 …… 9   8        7       6      5         4        3   2      1       0
+//! ┌────┬─────────┬────────┬───────┬──────┬─────────┬────────┬───┬──────┬───────┬──────┐
+//! │FULL│ holders │RESERVED│LIMITED│SET_UP│EXCLUSIVE│CHANGING│ASK│NOTIFY│SLEEPER│LOCKED│
+//! └────┴─────────┴────────┴───────┴──────┴─────────┴────────┴───┴──────┴───────┴──────┘
 //! ```
 //!
 //! This file stands in `grouplock` and in `grouplock-algorithms`, where the lab explores the protocol. A test sees that the two are the same.
@@ -27,7 +27,7 @@ pub const SET_UP: u32 = 1 << 6;
 pub const LIMITED: u32 = 1 << 7;
 /// A thread that asks to be alone waits a moment for the holders to leave. It clears this bit, or a
 /// release of the internal lock does.
-pub const CLAIMED: u32 = 1 << 8;
+pub const RESERVED: u32 = 1 << 8;
 /// One holder, or one thread that compares its session with the name.
 pub const ONE: u32 = 1 << 9;
 /// No more holders are admitted.
@@ -36,7 +36,7 @@ pub const FULL: u32 = 1 << 31;
 /// All bits that count.
 const COUNT: u32 = !(ONE - 1);
 /// Any of these: a request does not enter by the fast path.
-const DOOR: u32 = ASK | CHANGING | CLAIMED | EXCLUSIVE | FULL;
+const DOOR: u32 = ASK | CHANGING | RESERVED | EXCLUSIVE | FULL;
 
 /// So many holders can share a session. The next request waits. (The word counts up to twice as many, as threads that find it full are counted for a moment.)
 pub const MOST_HOLDERS: usize = (FULL / ONE) as usize;

@@ -4,7 +4,7 @@ use super::{ALONE, GRANTED, INVITED, Phases, Process, Record, Then, WAITING, Way
 use crate::memory::Ordering::{Acquire, Relaxed, Release};
 use crate::memory::{Memory, Ptr, Register, Word};
 use crate::phases_word::{
-    ASK, CHANGING, CLAIMED, EXCLUSIVE, LOCKED, NOTIFY, ONE, SET_UP, holders, is_empty, is_joinable,
+    ASK, CHANGING, EXCLUSIVE, LOCKED, NOTIFY, ONE, RESERVED, SET_UP, holders, is_empty, is_joinable,
 };
 use crate::policy::Policy;
 use crate::prelude::*;
@@ -259,7 +259,7 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
                     bits |= ASK; // 39
                 }
             }
-            let free = w & !(LOCKED | NOTIFY | ASK | CLAIMED) | bits;
+            let free = w & !(LOCKED | NOTIFY | ASK | RESERVED) | bits;
             let unlocked = lock.word.cas(w, free, Release); // 40: the queue, for line 23
             if unlocked {
                 // Whether for the first time in this passage or not, `words` does not tell; only the first time counts.

@@ -10,7 +10,7 @@ use super::arena::List;
 use super::queue::{Asked, Overtaking, Queue, Ticket};
 use super::waiter::{Kind, Retired, Signal, Standing, Waiter, Wakes, contain};
 use super::word::{
-    self, ASK, CHANGING, CLAIMED, EXCLUSIVE, LIMITED, LOCKED, MOST_HOLDERS, NOTIFY, ONE, SET_UP,
+    self, ASK, CHANGING, EXCLUSIVE, LIMITED, LOCKED, MOST_HOLDERS, NOTIFY, ONE, RESERVED, SET_UP,
     SLEEPER,
 };
 use super::{Duty, Phases, Place};
@@ -289,7 +289,7 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
                     bits |= ASK;
                 }
             }
-            let free = word & !(LOCKED | SLEEPER | NOTIFY | ASK | CLAIMED) | bits;
+            let free = word & !(LOCKED | SLEEPER | NOTIFY | ASK | RESERVED) | bits;
             // Release: the queue and the name, for the thread that locks next.
             if self.core.word.compare_exchange_weak(word, free, Release, Relaxed).is_ok() {
                 if word & SLEEPER != 0 {

@@ -33,8 +33,8 @@
 //! * **Inviting.** Where the policy allows overtaking, an empty room is not handed over to a phase
 //!   of threads. One of them is woken. If the room is still empty when that thread runs, its phase
 //!   enters. If not, it sleeps again.
-//! * **Claiming.** A thread that asks to be alone shuts the door for a few microseconds before it
-//!   yields its processor, and takes the room if the holders leave (`claiming.rs`).
+//! * **Reserving.** A thread that asks to be alone shuts the door for a few microseconds before it
+//!   yields its processor, and takes the room if the holders leave (`reserving.rs`).
 //!
 //! The name stays when the room becomes empty. A session that returns to an empty room needs no
 //! more than the two steps.
@@ -46,7 +46,7 @@
 //! 2. A thread reads the name only while it holds `LOCKED`, or after it added its count in a step
 //!    that found the door open.
 //! 3. Only the thread that holds `LOCKED` touches the queue.
-//! 4. While `CHANGING`, `CLAIMED` or `EXCLUSIVE` is set, the door is shut. A thread that adds its
+//! 4. While `CHANGING`, `RESERVED` or `EXCLUSIVE` is set, the door is shut. A thread that adds its
 //!    count then must not read the name, and must undo the count.
 //! 5. When `LOCKED` is released and the queue is not empty, `NOTIFY` is set and somebody is
 //!    counted; or a thread has been invited, and will take `LOCKED`.
@@ -66,10 +66,10 @@
 //! release.
 
 mod arena;
-mod claiming;
 mod coming;
 mod locked;
 mod queue;
+mod reserving;
 mod set_up;
 mod switching;
 mod tasks;

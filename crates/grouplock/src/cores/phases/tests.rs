@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::waiter::{Kind, Standing};
-use super::word::{ASK, CLAIMED, FULL, MOST_HOLDERS, ONE};
+use super::word::{ASK, FULL, MOST_HOLDERS, ONE, RESERVED};
 use super::{Core, Phases, Place};
 use crate::Policy;
 
@@ -108,38 +108,38 @@ fn requests_do_not_ask_because_of_a_task_that_no_longer_waits() {
     assert!(!must_ask_past_a_thread(&lock), "after a task was admitted");
 }
 
-/// A claim delays a request of the session inside, and keeps nobody out: that asks, and ends the claim.
+/// A reservation delays a request of the session inside, and keeps nobody out: that asks, and ends the reservation.
 #[test]
-fn a_request_that_finds_a_room_claimed_asks() {
+fn a_request_that_finds_a_room_reserved_asks() {
     let lock = patient();
-    lock.word.fetch_or(CLAIMED, SeqCst);
+    lock.word.fetch_or(RESERVED, SeqCst);
     assert!(!lock.fast(&mut Some(Cow::Owned(1))), "the door is shut");
     assert!(lock.try_enter(Some(1)).is_some());
-    assert_eq!(lock.word.load(SeqCst) & CLAIMED, 0);
+    assert_eq!(lock.word.load(SeqCst) & RESERVED, 0);
     assert!(lock.fast(&mut Some(Cow::Owned(1))), "the door is open");
     assert_eq!(lock.snapshot().holders, 3);
 }
 
 #[test]
-fn a_claim_ends() {
+fn a_reservation_ends() {
     let lock = patient();
-    assert!(!lock.claim(), "a holder of session 1 stays inside");
+    assert!(!lock.reserve(), "a holder of session 1 stays inside");
     assert_eq!(lock.word.load(SeqCst), ONE);
-    lock.word.fetch_or(CLAIMED, SeqCst);
-    assert!(!lock.claim(), "another claims the room");
-    assert_eq!(lock.word.load(SeqCst), ONE | CLAIMED, "its claim stays");
+    lock.word.fetch_or(RESERVED, SeqCst);
+    assert!(!lock.reserve(), "another has reserved the room");
+    assert_eq!(lock.word.load(SeqCst), ONE | RESERVED, "its reservation stays");
     // SAFETY: the holder of session 1 leaves.
     unsafe { lock.leave(&mut ()) };
-    assert!(lock.try_enter(None).is_some(), "a claim keeps nobody out");
+    assert!(lock.try_enter(None).is_some(), "a reservation keeps nobody out");
     // SAFETY: the one alone leaves.
     unsafe { lock.leave_exclusive(&mut ()) };
-    assert!(lock.claim(), "the room is empty");
+    assert!(lock.reserve(), "the room is empty");
     assert!(lock.try_enter(Some(1)).is_none());
 }
 
 /// Holders of session 1 overlap: the room becomes empty only if the door is shut to new ones.
 #[test]
-fn a_claim_gets_in_where_holders_overlap() {
+fn a_reservation_gets_in_where_holders_overlap() {
     let (lock, stop) = (patient(), AtomicBool::new(false));
     let inside = thread::scope(|scope| {
         scope.spawn(|| {
@@ -151,7 +151,7 @@ fn a_claim_gets_in_where_holders_overlap() {
             unsafe { lock.leave(&mut ()) };
         });
         // So many looks that the other thread runs meanwhile, also on the same processor.
-        let inside = lock.claim_within(5_000_000);
+        let inside = lock.reserve_within(5_000_000);
         stop.store(true, SeqCst);
         inside
     });

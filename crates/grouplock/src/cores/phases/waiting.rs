@@ -111,7 +111,7 @@ impl<S: Eq + Clone> Phases<S> {
             }
             was_open = is_open;
             looks += 1;
-            if asked.is_none() && looks == sync::LOOKS_BEFORE_CLAIM && self.claim() {
+            if asked.is_none() && looks == sync::LOOKS_BEFORE_RESERVATION && self.reserve() {
                 return true;
             }
         }
