@@ -71,7 +71,7 @@ impl Who {
 /// The mark of a holder that enters now, from the value of its entry.
 pub(crate) fn mark(entry: &[u8]) -> Vec<u8> {
     let Who { session, host, pid, .. } = read(entry);
-    // Only what the report of a death needs: every byte of it costs time in etcd.
+    // Only what the report of a death and a snapshot need.
     write(&Who { session, host, pid, since: now(), ..Who::default() })
 }
 
