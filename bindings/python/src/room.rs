@@ -163,8 +163,9 @@ impl Room {
     /// The text of `grouplock status --json`.
     fn status(&self, py: Python<'_>) -> PyResult<String> {
         let snapshot = py.detach(|| self.room.snapshot()).map_err(|error| exception(py, error))?;
-        serde_json::to_string(&snapshot)
-            .map_err(|error| PyRuntimeError::new_err(format!("the status cannot be written: {error}")))
+        serde_json::to_string(&snapshot).map_err(|error| {
+            PyRuntimeError::new_err(format!("the status cannot be written: {error}"))
+        })
     }
 }
 
