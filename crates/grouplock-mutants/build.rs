@@ -322,7 +322,8 @@ const MUTANTS: &[Mutant] = &[
         text: BWBGME,
         changes: &[("me.mynumber != 1 && !self.opposite", "!self.opposite")],
     },
-    // Section 6: "simply add an additional check" for a conflict to every wait of the Black-White Bakery.
+    // Section 6: "simply add an additional check" for a conflict to every wait of the Black-White
+    // Bakery.
     Mutant {
         name: "bwbgme_naive",
         text: BWBGME,
@@ -452,6 +453,14 @@ const MUTANTS: &[Mutant] = &[
         changes: &[(
             "self.change(w, room, phase.len()); // 36, 37",
             "self.change(w, room, phase.len()); if session == ALONE { self.lock.word.faa(EXCLUSIVE.wrapping_neg(), Relaxed); } //",
+        )],
+    },
+    Mutant {
+        name: "phases_reserved_room_is_taken_at_once",
+        text: PHASES,
+        changes: &[(
+            "let free = w & !(SET_UP | NOTIFY) == RESERVED;",
+            "let free = w & RESERVED != 0;",
         )],
     },
     Mutant {
@@ -585,7 +594,8 @@ const MUTANTS: &[Mutant] = &[
     },
 ];
 
-/// The text and its parts, which stand in the folder of its name; with the steps, the text that they belong to.
+/// The text and its parts, which stand in the folder of its name; with the steps, the text that
+/// they belong to.
 fn files(source: &Path, texts: &Path) -> Vec<(PathBuf, String)> {
     let parts = std::fs::read_dir(source.with_extension("")).into_iter().flatten();
     let parts = parts.map(|part| part.expect("the folder can be read").path());

@@ -44,7 +44,8 @@ impl TestProgram {
         };
         let executable = PathBuf::from(text("\"executable\":\"")?);
         let folder = PathBuf::from(text("\"manifest_path\":\"")?).parent()?.to_owned();
-        // `…/crates/lock#0.1.0`, or `…/fuzz#lock-fuzz@0.1.0` where the folder is called differently.
+        // `…/crates/lock#0.1.0`, or `…/fuzz#lock-fuzz@0.1.0` where the folder is called
+        // differently.
         let version = text("\"package_id\":\"")?.rsplit_once('#')?.1.to_owned();
         let package = match version.split_once('@') {
             Some((package, _)) => package.to_owned(),

@@ -18,9 +18,9 @@ pub(crate) struct Step {
     pub(crate) name: &'static str,
     /// What it does, in a line.
     pub(crate) what: &'static str,
-    /// Steps of one lane run one after the other; lanes run at the same time, and a lane that is over
-    /// takes the last of another. The last of the second lane use what those of the first have built,
-    /// and none builds a program anew that tests run.
+    /// Steps of one lane run one after the other; lanes run at the same time, and a lane that is
+    /// over takes the last of another. The last of the second lane use what those of the first have
+    /// built, and none builds a program anew that tests run.
     pub(crate) lane: usize,
     /// Without these it does not run.
     pub(crate) needs: &'static [Need],

@@ -29,7 +29,8 @@ impl Entering {
 
 #[pymethods]
 impl Entering {
-    /// Returns the holding. Or returns None, and later some thread calls `wake` once: then poll again.
+    /// Returns the holding. Or returns None, and later some thread calls `wake` once: then poll
+    /// again.
     fn poll(&self, py: Python<'_>, wake: Py<PyAny>) -> PyResult<Option<Inside>> {
         let waker = Waker::from(Arc::new(Call(wake)));
         let polled = py.detach(|| {
@@ -66,7 +67,8 @@ struct Call(Py<PyAny>);
 
 impl Wake for Call {
     fn wake(self: Arc<Self>) {
-        // An interpreter that is about to end is not called. A closed loop raises an error and needs no wake-up.
+        // An interpreter that is about to end is not called. A closed loop raises an error and
+        // needs no wake-up.
         Python::try_attach(|py| _ = self.0.call0(py));
     }
 }

@@ -1,7 +1,8 @@
 //! The native part of the Python package `grouplock`: rooms. Python code does the rest.
 //!
 //! Every call that may take long runs detached from the interpreter. This also prevents a deadlock:
-//! a thread may call a waker, which needs the interpreter, while it holds a lock that this call needs.
+//! a thread may call a waker, which needs the interpreter, while it holds a lock that this call
+//! needs.
 
 mod entering;
 mod errors;

@@ -148,8 +148,8 @@ impl Room {
         }
     }
 
-    /// The same for asyncio. `prepared`: there is a set-up or a tear-down, which Python code runs. If
-    /// the room cannot be set up, the request is refused with the usual message.
+    /// The same for asyncio. `prepared`: there is a set-up or a tear-down, which Python code runs.
+    /// If the room cannot be set up, the request is refused with the usual message.
     fn begin(&self, session: &str, how: How, prepared: bool) -> PyResult<Entering> {
         let entry = self.request(session, how)?;
         let entry = if prepared && !self.room.capabilities().set_up {

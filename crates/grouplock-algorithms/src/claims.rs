@@ -217,8 +217,8 @@ impl Text {
         core::iter::once(self).chain(self.parts.iter().copied())
     }
 
-    /// The paper's line number or numbers beside line `line` of this file (counted from one), if it has
-    /// any: the number or range that opens the comment at the line's end.
+    /// The paper's line number or numbers beside line `line` of this file (counted from one), if it
+    /// has any: the number or range that opens the comment at the line's end.
     ///
     /// ```
     /// use grouplock_algorithms::claims::Text;

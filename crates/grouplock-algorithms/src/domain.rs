@@ -1,4 +1,5 @@
-//! Many locks of [Dvir and Taubenfeld's second algorithm](crate::dvir_taubenfeld_2) that share their nodes.
+//! Many locks of [Dvir and Taubenfeld's second algorithm](crate::dvir_taubenfeld_2) that share
+//! their nodes.
 
 use core::fmt;
 use std::sync::Arc;
@@ -82,8 +83,8 @@ impl<M: Memory> DomainProcess<M> {
     /// Waits for `lock` and acquires it.
     ///
     /// # Errors
-    /// [`EnterError::ForeignLock`] if the lock is of another domain, [`EnterError::StillInside`] if the
-    /// guard of an earlier passage was leaked.
+    /// [`EnterError::ForeignLock`] if the lock is of another domain, [`EnterError::StillInside`] if
+    /// the guard of an earlier passage was leaked.
     pub fn acquire<'p>(
         &'p mut self,
         lock: &'p DvirTaubenfeld2<M>,
@@ -92,8 +93,8 @@ impl<M: Memory> DomainProcess<M> {
             return Err(EnterError::ForeignLock);
         }
         let process = self.seat.start()?;
-        // SAFETY: the process and the lock are of one domain, which is as good as one lock, and `start`
-        // found the process in its remainder section.
+        // SAFETY: the process and the lock are of one domain, which is as good as one lock, and
+        // `start` found the process in its remainder section.
         unsafe { lock.acquire(process) };
         Ok(DomainGuard { lock, seat: &mut self.seat })
     }

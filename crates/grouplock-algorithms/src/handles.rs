@@ -26,8 +26,8 @@ impl<P> Seat<P> {
         Seat { process: Some(process), inside: false }
     }
 
-    /// For the next passage; `inside` is set before the entry section begins, so that a panic out of it
-    /// cannot make the process look idle.
+    /// For the next passage; `inside` is set before the entry section begins, so that a panic out
+    /// of it cannot make the process look idle.
     pub(crate) fn start(&mut self) -> Result<&mut P, EnterError> {
         if self.inside {
             return Err(EnterError::StillInside);
@@ -74,8 +74,8 @@ macro_rules! handles {
                 Ok($Lock { raw: L::new(processes)?, memory: PhantomData })
             }
 
-            /// A process joins. It leaves when the handle is dropped, and its place or its nodes go to
-            /// the next to join.
+            /// A process joins. It leaves when the handle is dropped, and its place or its nodes go
+            /// to the next to join.
             ///
             /// # Errors
             /// [`CapacityError::Full`] if the lock was made for as many processes as it has.
@@ -102,8 +102,8 @@ macro_rules! handles {
         }
 
         impl<L: $Raw<M>, M: Memory> $Process<'_, L, M> {
-            /// Whether the process is anywhere but in its remainder section. With the handle at hand
-            /// that means: the guard of an earlier passage was leaked.
+            /// Whether the process is anywhere but in its remainder section. With the handle at
+            /// hand that means: the guard of an earlier passage was leaked.
             pub fn is_inside(&self) -> bool {
                 self.seat.inside
             }
@@ -279,14 +279,15 @@ impl<L: RawGroup<M>, M: Memory> GroupProcess<'_, L, M> {
     /// Waits until `session` can be attended, and enters.
     ///
     /// # Errors
-    /// [`EnterError::SessionZero`] and [`EnterError::SessionTooLarge`] for a session that the algorithm
-    /// cannot name, [`EnterError::StillInside`] if the guard of an earlier passage was leaked.
+    /// [`EnterError::SessionZero`] and [`EnterError::SessionTooLarge`] for a session that the
+    /// algorithm cannot name, [`EnterError::StillInside`] if the guard of an earlier passage was
+    /// leaked.
     #[inline]
     pub fn enter(&mut self, session: u64) -> Result<Inside<'_, L, M>, EnterError> {
         let session = Self::session(session)?;
         let process = self.seat.start()?;
-        // SAFETY: the process joined `self.lock`, `start` found it in its remainder section, and the
-        // session is not above the largest.
+        // SAFETY: the process joined `self.lock`, `start` found it in its remainder section, and
+        // the session is not above the largest.
         unsafe { self.lock.enter(process, session) };
         Ok(Inside { lock: self.lock, seat: &mut self.seat })
     }

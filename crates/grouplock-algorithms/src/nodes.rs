@@ -87,8 +87,8 @@ impl<M: Memory, T, S> Default for Nodes<M, T, S> {
 impl<M: Memory, T, S> Drop for Nodes<M, T, S> {
     fn drop(&mut self) {
         for object in self.lock().objects.drain(..) {
-            // SAFETY: `allocate` made it; it is freed here only, and whoever followed a pointer to it
-            // promised not to do so once the store is gone.
+            // SAFETY: `allocate` made it; it is freed here only, and whoever followed a pointer to
+            // it promised not to do so once the store is gone.
             unsafe { M::free(object) };
         }
     }

@@ -54,8 +54,8 @@ pub trait RawMutex<M: Memory>: Sized + Send + Sync + fmt::Debug {
     /// may depend on, by the paper's names.
     fn inspect(me: &Self::Process, see: &mut dyn FnMut(&'static str, Word));
 
-    /// Whether the register called `register` may hold `number` in a lock for `processes` processes. For algorithms with bounded
-    /// registers whose bound is worth checking.
+    /// Whether the register called `register` may hold `number` in a lock for `processes`
+    /// processes. For algorithms with bounded registers whose bound is worth checking.
     fn in_range(_register: &str, _number: u64, _processes: usize) -> bool {
         true
     }
@@ -120,8 +120,8 @@ pub trait RawGroup<M: Memory>: Sized + Send + Sync + fmt::Debug {
         usize::MAX
     }
 
-    /// Whether the register called `register` may hold `number` in a lock for `processes` processes. For algorithms with bounded
-    /// registers whose bound is worth checking.
+    /// Whether the register called `register` may hold `number` in a lock for `processes`
+    /// processes. For algorithms with bounded registers whose bound is worth checking.
     fn in_range(_register: &str, _number: u64, _processes: usize) -> bool {
         true
     }

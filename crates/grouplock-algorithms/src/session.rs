@@ -64,8 +64,8 @@ pub enum EnterError {
         /// The largest session that fits.
         largest: u64,
     },
-    /// The process never left: the guard of an earlier passage was leaked, or a panic came out of the
-    /// lock's own code. It stays inside, or wherever it was, until the lock is gone.
+    /// The process never left: the guard of an earlier passage was leaked, or a panic came out of
+    /// the lock's own code. It stays inside, or wherever it was, until the lock is gone.
     #[error("this process has not left its last passage: was the guard passed to mem::forget?")]
     StillInside,
     /// The lock shares its nodes with other processes than this one

@@ -29,8 +29,8 @@ fn run(config: &Path, more: &[&str]) -> (Option<i32>, String, String) {
     (status.code(), text(stdout), text(stderr))
 }
 
-/// A ready member, its configuration, and its first line. Tries other ports if another program takes
-/// the free one.
+/// A ready member, its configuration, and its first line. Tries other ports if another program
+/// takes the free one.
 fn start(scratch: &Scratch) -> (Running, PathBuf, String) {
     for _ in 0..10 {
         let config = config(scratch, free_port());

@@ -185,8 +185,8 @@ impl Entrant {
     }
 
     /// Reads the answer to [`knock`](Entrant::knock), [`join`](Entrant::join) or
-    /// [`enter`](Entrant::enter); `None` if nothing was done. `joined` is the phase that the request
-    /// named.
+    /// [`enter`](Entrant::enter); `None` if nothing was done. `joined` is the phase that the
+    /// request named.
     pub fn read(&self, response: TxnResponse, joined: Option<&Phase>) -> Option<Outcome> {
         let revision = response.header.as_ref()?.revision;
         let found = Found::of(response);

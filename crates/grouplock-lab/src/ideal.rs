@@ -14,8 +14,8 @@ pub(crate) const NAME: &str = "ideal lock";
 
 /// A lock that is acquired in a single blocking step.
 ///
-/// An algorithm over this lock has far fewer states than over a real one, and as the real ones are explored by
-/// themselves, nothing is lost but the way the two are put together.
+/// An algorithm over this lock has far fewer states than over a real one, and as the real ones are
+/// explored by themselves, nothing is lost but the way the two are put together.
 #[derive(Debug)]
 pub struct IdealLock {
     held: SimRegister<bool>,

@@ -13,8 +13,8 @@ use crate::memory::{SimMemory, SimRegister};
 pub(crate) const OWNER: &str = "ideal latch";
 pub(crate) const LEFT: &str = "left";
 
-/// A latch that is acquired in a single blocking step. When its owner dies, an exploration takes it away
-/// from it in the same step.
+/// A latch that is acquired in a single blocking step. When its owner dies, an exploration takes it
+/// away from it in the same step.
 #[derive(Debug)]
 pub struct IdealLatch {
     owner: SimRegister<u64>,

@@ -1,7 +1,7 @@
 //! The code of one process by itself: what it does next, and where an answer takes it.
 //!
-//! For a test that compares a model of an algorithm with its shipped text. The answers need not be ones that an execution
-//! gives: a local state says what the code does after any of them.
+//! For a test that compares a model of an algorithm with its shipped text. The answers need not be
+//! ones that an execution gives: a local state says what the code does after any of them.
 
 use crate::automaton::{Automaton, LocalId, Target};
 use crate::subject::Subject;

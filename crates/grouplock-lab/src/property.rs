@@ -121,59 +121,62 @@ const ORDER: u8 = 32;
 properties! {
     /// No two sessions (for a mutex: no two processes) are inside at once.
     MutualExclusion = "mutual-exclusion" (|c| c.mutual_exclusion) [ALWAYS],
-    /// If a process tries to enter, some process enters: there is no state in which all processes outside
-    /// their remainder sections wait, and no fair cycle in which a process tries and none enters. Every
-    /// process may stop forever in its remainder section. So this also says that no process waits
-    /// forever when all others have stopped.
+    /// If a process tries to enter, some process enters: there is no state in which all processes
+    /// outside their remainder sections wait, and no fair cycle in which a process tries and none
+    /// enters. Every process may stop forever in its remainder section. So this also says that no
+    /// process waits forever when all others have stopped.
     DeadlockFreedom = "deadlock-freedom" (|c| c.deadlock_freedom) [ALWAYS, FOR_EVER],
     /// Every process that tries to enter gets in: there is no fair cycle in which one process tries
     /// throughout.
     StarvationFreedom = "starvation-freedom" (|c| c.starvation_freedom) [FOR_EVER],
-    /// Of two conflicting requests, if one's doorway ended before the other's began, it is served first.
+    /// Of two conflicting requests, if one's doorway ended before the other's began, it is served
+    /// first.
     Fcfs = "fcfs" (|c| c.fcfs) [ORDER],
     /// For a mutex: of two requests, the one whose doorway ended first is served first.
     StrongFifo = "strong-fifo" (|c| c.strong_fifo) [ORDER],
-    /// Of two requests for one session, if one's doorway ended before the other's began and the other has
-    /// entered, then the first enters by a bounded number of its own steps.
+    /// Of two requests for one session, if one's doorway ended before the other's began and the
+    /// other has entered, then the first enters by a bounded number of its own steps.
     Fife = "fife" (|c| c.fife) [EACH, ORDER],
-    /// For a mutex: while no process is in the critical section or leaving, some process that tries to
-    /// enter can do so by a bounded number of its own steps.
+    /// For a mutex: while no process is in the critical section or leaving, some process that tries
+    /// to enter can do so by a bounded number of its own steps.
     BoundedEntry = "bounded-entry" (|c| c.entering.bounded) [SOME],
     /// While no process requests another session, every process that requests gets in, even if none
     /// leaves.
     ConcurrentOccupancy = "concurrent-occupancy" (|c| c.entering.concurrent_occupancy) [FOR_EVER],
-    /// While no process requests another session, every process that requests gets in by a bounded number
-    /// of its own steps.
+    /// While no process requests another session, every process that requests gets in by a bounded
+    /// number of its own steps.
     ConcurrentEntering = "concurrent-entering" (|c| c.entering.concurrent_entering) [EACH],
-    /// While no process requests another session, some process that requests can get in by a bounded
-    /// number of its own steps, and every process gets in, even if none leaves.
+    /// While no process requests another session, some process that requests can get in by a
+    /// bounded number of its own steps, and every process gets in, even if none leaves.
     GroupConcurrentEntering = "group-concurrent-entering"
         (|c| c.entering.group_concurrent_entering) [SOME, FOR_EVER],
-    /// While a process waits that finished its doorway before any process requested another session, some
-    /// process of its session can get in by a bounded number of its own steps, and the process gets in
-    /// even if none leaves.
+    /// While a process waits that finished its doorway before any process requested another
+    /// session, some process of its session can get in by a bounded number of its own steps, and
+    /// the process gets in even if none leaves.
     StrongGroupConcurrentEntering = "strong-group-concurrent-entering"
         (|c| c.entering.strong_group_concurrent_entering) [SOME, FOR_EVER, ORDER],
     /// A process that finished its doorway before any process of another session began gets in by a
     /// bounded number of its own steps.
     StrongConcurrentEntering = "strong-concurrent-entering"
         (|c| c.entering.strong_concurrent_entering) [EACH, ORDER],
-    /// A process that leaves gets out: there is no fair cycle in which one process is leaving throughout.
+    /// A process that leaves gets out: there is no fair cycle in which one process is leaving
+    /// throughout.
     TerminatingExit = "terminating-exit" (|c| c.exit.terminating) [FOR_EVER],
     /// Every process gets out by a bounded number of its own steps.
     BoundedExit = "bounded-exit" (|c| c.exit.bounded) [EACH],
-    /// While processes leave, one of them can get out by a bounded number of its own steps, and every
-    /// process gets out.
+    /// While processes leave, one of them can get out by a bounded number of its own steps, and
+    /// every process gets out.
     GroupBoundedExit = "group-bounded-exit" (|c| c.exit.group_bounded) [SOME, FOR_EVER],
-    /// While processes withdraw, some process can complete what it does (enter, leave or withdraw) by a
-    /// bounded number of its own steps, and every withdrawal ends. The reported bound is that of the
-    /// withdrawals.
+    /// While processes withdraw, some process can complete what it does (enter, leave or withdraw)
+    /// by a bounded number of its own steps, and every withdrawal ends. The reported bound is that
+    /// of the withdrawals.
     GroupBoundedAbort = "group-bounded-abort" (|c| c.group_bounded_abort) [SOME, FOR_EVER],
     /// Registers stay within the range that the algorithm states for them.
     BoundedRegisters = "bounded-registers" (|c| c.bounded_registers) [],
     /// No process reads contents that the text called dead.
     DeadRead = "dead-read" (|_| Claim::Yes) [SOUND, ALWAYS],
-    /// What the text says about private variables is true: executions that count as one behave alike.
+    /// What the text says about private variables is true: executions that count as one behave
+    /// alike.
     DeadPrivate = "dead-private" (|_| Claim::Yes) [SOUND, ALWAYS],
     /// The algorithm does not panic.
     NoPanic = "no-panic" (|_| Claim::Yes) [SOUND, ALWAYS],
@@ -188,8 +191,8 @@ impl Property {
         self.sets() & SOME != 0
     }
 
-    /// The property, if there is one, that implies it for infinite executions: it bounds the own steps
-    /// of every process.
+    /// The property, if there is one, that implies it for infinite executions: it bounds the own
+    /// steps of every process.
     pub(crate) fn follows_from(self) -> Option<Property> {
         match self {
             Property::ConcurrentOccupancy | Property::GroupConcurrentEntering => {
@@ -259,8 +262,8 @@ impl Properties {
         Properties::of(ALWAYS)
     }
 
-    /// `property`, and what every exploration checks. The exploration goes on where another property is
-    /// violated.
+    /// `property`, and what every exploration checks. The exploration goes on where another
+    /// property is violated.
     pub fn only(property: Property) -> Self {
         Properties::of(SOUND).with(property)
     }

@@ -65,8 +65,8 @@ impl Subject {
         }
     }
 
-    /// The same lock with other ranges for its registers: whether the register of this name may hold
-    /// this number, with so many processes.
+    /// The same lock with other ranges for its registers: whether the register of this name may
+    /// hold this number, with so many processes.
     #[must_use]
     pub fn with_range(self, in_range: fn(&str, u64, usize) -> bool) -> Self {
         Subject { in_range, ..self }
@@ -170,8 +170,8 @@ struct Member<L, P> {
 impl<L, P: fmt::Debug> Process for Member<L, P> {
     fn enter(&mut self, session: u64) -> bool {
         let session = Session::new(session).expect("sessions are numbered from one");
-        // SAFETY: `me` joined this lock, the lab calls `enter` and `exit` by turns, and it requests no
-        // more sessions than the algorithm can name.
+        // SAFETY: `me` joined this lock, the lab calls `enter` and `exit` by turns, and it requests
+        // no more sessions than the algorithm can name.
         unsafe { (self.enter)(&self.lock, &mut self.me, session) }
     }
 

@@ -59,7 +59,8 @@ impl Turns for Tokens {
 impl Drop for Tokens {
     fn drop(&mut self) {
         for token in self.rings.as_flattened() {
-            // SAFETY: `new` allocated it, nobody follows a token, and the lock it belongs to is being dropped.
+            // SAFETY: `new` allocated it, nobody follows a token, and the lock it belongs to is
+            // being dropped.
             let token = unsafe { token.as_ref() };
             // SAFETY: as above; it is freed once.
             unsafe { SimMemory::free(core::ptr::NonNull::from(token)) };

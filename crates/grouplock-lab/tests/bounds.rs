@@ -1,4 +1,5 @@
-//! Toy locks of which each has a bound, or none, for one reason; and what the bounds of real locks rest on.
+//! Toy locks of which each has a bound, or none, for one reason; and what the bounds of real locks
+//! rest on.
 
 use grouplock_algorithms::CapacityError;
 use grouplock_algorithms::claims::Claims;
@@ -12,7 +13,8 @@ use grouplock_lab::memory::{SimFlag, SimMemory, SimRegister};
 use grouplock_lab::rmr::{Model, PROCESSES, bounds, bounds_of, bounds_with, names};
 use grouplock_lab::{Subject, registry};
 
-/// Sets a flag of its own, joins others, waits until one of them clears the flag; clears that of another.
+/// Sets a flag of its own, joins others, waits until one of them clears the flag; clears that of
+/// another.
 const PLAIN: u8 = 0;
 /// Does not set the flag before it waits.
 const UNTOUCHED: u8 = 1;

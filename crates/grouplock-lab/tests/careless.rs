@@ -1,4 +1,5 @@
-//! Locks whose word on dead private values is wrong: each lets two in, and an exploration that believes it does not see that.
+//! Locks whose word on dead private values is wrong: each lets two in, and an exploration that
+//! believes it does not see that.
 
 mod scaffold;
 
@@ -138,7 +139,8 @@ fn a_value_that_is_carried_out_of_a_wait_is_found_out() {
     assert_eq!(judged::<AFTER_A_WAIT>(), FOUND_OUT);
 }
 
-/// A round that fails leaves no mark, so it cannot be cut in two. Whoever writes that is told where.
+/// A round that fails leaves no mark, so it cannot be cut in two. Whoever writes that is told
+/// where.
 #[test]
 fn a_condition_that_does_more_than_read_is_told_with_its_line() {
     for (outcome, what) in

@@ -1,4 +1,5 @@
-//! Processes that die: they do so before any step, others are told, and what holds then is looked at.
+//! Processes that die: they do so before any step, others are told, and what holds then is looked
+//! at.
 
 use grouplock_algorithms::claims::Growth;
 use grouplock_algorithms::latch::Gate;
@@ -60,7 +61,8 @@ fn deaths_are_explored() {
     assert!(states[0] < states[3], "{states:?}");
 }
 
-/// As numbers, tickets grow for ever. What is found with tickets that are numbered anew is found with numbers.
+/// As numbers, tickets grow for ever. What is found with tickets that are numbered anew is found
+/// with numbers.
 #[test]
 fn tickets_may_be_numbered_anew() {
     let with = |forget| {
@@ -74,8 +76,8 @@ fn tickets_may_be_numbered_anew() {
     assert!(with(true) < with(false));
 }
 
-/// A latch that is a word and no ideal one. (With more than two processes its names have to be new ones after a death, and the
-/// processes of an exploration have the same for ever.)
+/// A latch that is a word and no ideal one. (With more than two processes its names have to be new
+/// ones after a death, and the processes of an exploration have the same for ever.)
 #[test]
 fn a_latch_that_names_its_owner_is_taken_from_the_dead() {
     let gate = Subject::recovering::<Recoverable<SimMemory, Gate<SimMemory>>>("recoverable+gate");
@@ -85,7 +87,8 @@ fn a_latch_that_names_its_owner_is_taken_from_the_dead() {
     explore(&gate, &options);
 }
 
-/// One exit may let in many. On the mean of a run a passage costs a constant, and nobody waits on remote memory.
+/// One exit may let in many. On the mean of a run a passage costs a constant, and nobody waits on
+/// remote memory.
 #[test]
 fn the_mean_of_a_run_does_not_grow() {
     let options = rmr::Options { passages: 3, search_rounds: 8, ..rmr::Options::default() };

@@ -1,4 +1,5 @@
-//! Own steps that are bounded, and executions that go on for ever: careless locks that get by any look at single states.
+//! Own steps that are bounded, and executions that go on for ever: careless locks that get by any
+//! look at single states.
 
 mod scaffold;
 
@@ -19,7 +20,8 @@ struct Process {
     i: usize,
 }
 
-/// One word. Who waits changes a bit of it again and again, so the one who leaves may have to try again and again.
+/// One word. Who waits changes a bit of it again and again, so the one who leaves may have to try
+/// again and again.
 #[derive(Debug)]
 struct Retries<M: Memory> {
     word: M::Register<u64>,
@@ -75,7 +77,8 @@ impl<M: Memory> RawMutex<M> for Retries<M> {
     fn inspect(_: &Nobody, _: &mut dyn FnMut(&'static str, Word)) {}
 }
 
-/// For two: raise a flag, look at the other's, and lower it again if that is raised. The first may wait instead.
+/// For two: raise a flag, look at the other's, and lower it again if that is raised. The first may
+/// wait instead.
 #[derive(Debug)]
 struct AfterYou<M: Memory, const ONE_WAITS: bool> {
     flags: Vec<M::Register<bool>>,
@@ -221,8 +224,9 @@ fn two_who_give_way_to_each_other_for_ever_are_convicted() {
     assert!(violation.trace.iter().all(|step| step.inside.is_empty()), "{:#?}", violation.trace);
 }
 
-/// The condition that one waits for becomes true and false again, and it may look at the wrong moments for ever. If the other one waits
-/// too before it tries again, it does not: that is the one-bit lock.
+/// The condition that one waits for becomes true and false again, and it may look at the wrong
+/// moments for ever. If the other one waits too before it tries again, it does not: that is the
+/// one-bit lock.
 #[test]
 fn who_waits_for_a_flag_that_goes_up_and_down_may_always_look_too_late() {
     let waits = Subject::mutex::<AfterYou<SimMemory, true>>("after you, or me");
@@ -279,7 +283,8 @@ fn no_lock_by_reads_and_writes_alone_has_bounded_entry() {
     }
 }
 
-/// While the one who is called has not looked yet, the next one looks in vain: that does not count against it.
+/// While the one who is called has not looked yet, the next one looks in vain: that does not count
+/// against it.
 #[test]
 fn only_those_who_could_enter_are_counted_where_some_must() {
     let subject = Subject::mutex::<Tickets<SimMemory>>("tickets");

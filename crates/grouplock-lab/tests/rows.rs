@@ -1,4 +1,5 @@
-//! Rooms, forums, the pairwise bakery and the abortable queue lock: what they have and what they lack, found by the lab.
+//! Rooms, forums, the pairwise bakery and the abortable queue lock: what they have and what they
+//! lack, found by the lab.
 
 use grouplock_algorithms::claims::Growth;
 use grouplock_algorithms::jayanti_jayanti::JayantiJayanti;
@@ -68,7 +69,8 @@ fn the_pairwise_bakery_has_what_it_claims() {
     }
 }
 
-/// A third process is about to draw its ticket: who looks at it then has to wait, though it came first.
+/// A third process is about to draw its ticket: who looks at it then has to wait, though it came
+/// first.
 #[test]
 fn the_pairwise_bakery_is_not_first_in_first_enabled() {
     let subject = named("pairwise-bakery");

@@ -30,7 +30,8 @@ const SPINS: u8 = 4;
 const NEVER_FREE: u8 = 5;
 /// Test-and-set: who finds it free is in by its first step. There is no doorway.
 const ONE_STEP: u8 = 6;
-/// Test-and-set, but who passes for the third time walks in. `inspect` does not tell how often it passed.
+/// Test-and-set, but who passes for the third time walks in. `inspect` does not tell how often it
+/// passed.
 const INSPECT_LIES: u8 = 7;
 /// Process 1 walks in, and `inspect` does not tell who is who.
 const START_LIES: u8 = 8;

@@ -173,7 +173,8 @@ fn sizes_out_of_range_are_refused() {
     }
 }
 
-/// Two tests, as two run at a time. The specimen has its own, and breaks with three only. The longest are in the evidence, and in `cargo xtask soak`.
+/// Two tests, as two run at a time. The specimen has its own, and breaks with three only. The
+/// longest are in the evidence, and in `cargo xtask soak`.
 #[test]
 fn every_algorithm_holds_with_two_processes() {
     hold_with_two_processes(|name| !name.starts_with("maor") && !name.starts_with("phases"));
@@ -242,7 +243,8 @@ fn a_violation_can_be_repeated() {
     let again = replay(&subject, &options, &found.schedule).expect("the schedule fits");
     let again = again.violation.expect("the same execution is as broken");
     assert_eq!(again.property, found.property);
-    // Where each process is can be told more finely when order is watched, which the first search does without.
+    // Where each process is can be told more finely when order is watched, which the first search
+    // does without.
     let steps = |trace: &[Step]| -> Vec<_> {
         trace.iter().map(|step| (step.process, step.operation.clone())).collect()
     };
@@ -273,7 +275,8 @@ fn a_process_in_keane_and_moirs_lock_may_have_to_wait_for_those_who_came_later()
     }
 }
 
-/// Over an ideal lock the first step of the exit is the one that waits, and a process that has taken none counts as inside.
+/// Over an ideal lock the first step of the exit is the one that waits, and a process that has
+/// taken none counts as inside.
 #[test]
 fn leaving_keane_and_moirs_lock_may_take_a_wait() {
     let subject = registry::find("keane-moir+dvir-taubenfeld-1-swap").expect("it is registered");
@@ -331,7 +334,8 @@ fn a_fast_process_can_starve_another_in_the_one_bit_lock() {
     assert!(!outcome.violation.expect("checked above").trace.is_empty());
 }
 
-/// What is shipped: three processes, in strict order and with a patience that never ends, where a lost wake-up cannot hide.
+/// What is shipped: three processes, in strict order and with a patience that never ends, where a
+/// lost wake-up cannot hide.
 #[test]
 fn phases_holds_with_three_processes() {
     for name in ["phases-fifo", "phases-patient"] {
@@ -341,7 +345,8 @@ fn phases_holds_with_three_processes() {
     }
 }
 
-/// Nodes wander between the two. That nobody else holds the same lock is a check of the text itself.
+/// Nodes wander between the two. That nobody else holds the same lock is a check of the text
+/// itself.
 #[test]
 fn two_locks_that_share_nodes_hold_with_three_processes() {
     let subject = registry::find("dvir-taubenfeld-2-two-locks").expect("it is registered");

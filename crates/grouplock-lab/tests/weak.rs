@@ -13,7 +13,8 @@ use grouplock_lab::{
     Subject, Verdict, check, registry, replay, sample,
 };
 
-/// Peterson's lock for two, whose three writes have orderings of their own: a digit for `wants`, `turn`, and `wants` on the way out.
+/// Peterson's lock for two, whose three writes have orderings of their own: a digit for `wants`,
+/// `turn`, and `wants` on the way out.
 #[derive(Debug)]
 struct Peterson<M: Memory, const ORDERS: u16> {
     wants: [M::Register<bool>; 2],
@@ -160,7 +161,8 @@ fn draws_find_it_too() {
     assert_eq!(drawn.violation.map(|violation| violation.property), BROKEN);
 }
 
-/// A process alone writes more than a buffer takes, passage after passage. Nothing empties the buffer.
+/// A process alone writes more than a buffer takes, passage after passage. Nothing empties the
+/// buffer.
 #[test]
 fn a_full_buffer_is_a_limit_and_never_a_proof() {
     let subject = peterson::<111>();
@@ -223,7 +225,8 @@ fn names_and_dead_contents_can_be_merged() {
     }
 }
 
-/// Where nothing is weaker than sequentially consistent, no buffer holds anything but data, and the same states are reached.
+/// Where nothing is weaker than sequentially consistent, no buffer holds anything but data, and the
+/// same states are reached.
 #[test]
 fn strong_orderings_leave_nothing_to_buffers() {
     let subject = registry::find("burns-lamport").expect("it is registered");

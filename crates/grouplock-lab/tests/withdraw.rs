@@ -1,4 +1,5 @@
-//! Waiters that give up: they do so in explorations and under the meter, and what is said of them can be wrong.
+//! Waiters that give up: they do so in explorations and under the meter, and what is said of them
+//! can be wrong.
 
 use grouplock_algorithms::claims::Growth;
 use grouplock_algorithms::handover_withdraw::HandoverWithdraw;
@@ -36,7 +37,8 @@ fn who_gives_up_is_looked_at() {
     assert!(outcome_of_patient.states < outcome.states);
 }
 
-/// One late process pays for all who gave up before it, and on the mean of a run that is a constant.
+/// One late process pays for all who gave up before it, and on the mean of a run that is a
+/// constant.
 #[test]
 fn the_largest_request_grows_and_the_mean_of_a_run_does_not() {
     let options = rmr::Options { passages: 3, search_rounds: 20, ..rmr::Options::default() };

@@ -1,4 +1,5 @@
-//! Every mutant: what is wrong with it, the size it is known to need, and what it is known to break.
+//! Every mutant: what is wrong with it, the size it is known to need, and what it is known to
+//! break.
 
 use grouplock_algorithms::handover::Handover;
 use grouplock_algorithms::petrovic::Petrovic;
@@ -175,7 +176,8 @@ pub fn all() -> Vec<Case> {
             group mutants::forums_with_one_slot::Forums<M, 3>, 3 by 3 => MutualExclusion;
         "forums", "line 9 waits for those who came late":
             group mutants::forums_wait_for_who_came_late::Forums<M, 2>, 2 by 2 => DeadlockFreedom;
-        // As section 3.3 of the paper says (item 5). With two processes, where the printed text holds as well.
+        // As section 3.3 of the paper says (item 5). With two processes, where the printed text
+        // holds as well.
         "maor-taubenfeld", "no line 39":
             group mutants::maor_taubenfeld_without_39::MaorTaubenfeld<M, IdealLock>, 2 by 2 => Nothing;
         // The other test of its exit. Here, nothing shows that it is needed.
@@ -201,6 +203,8 @@ pub fn all() -> Vec<Case> {
             group mutants::phases_joins_an_exclusive_holder::Phases<M, Alone<Fifo>>, 2 by 2 => MutualExclusion;
         "phases-fifo-alone", "handed over without `EXCLUSIVE`":
             group mutants::phases_hands_over_without_exclusive::Phases<M, Alone<Fifo>>, 3 by 2 => MutualExclusion;
+        "phases-fifo-alone", "a reserved room is taken before the holders have left":
+            group mutants::phases_reserved_room_is_taken_at_once::Phases<M, Alone<Fifo>>, 2 by 2 => MutualExclusion;
         "phases-patient-alone", "who was alone leaves as the others do":
             group mutants::phases_forgets_that_it_was_alone::Phases<M, Alone<Patient>>, 3 by 2 => ConcurrentOccupancy;
         "phases-fifo-limited", "the limit is not looked at":

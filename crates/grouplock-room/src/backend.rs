@@ -47,7 +47,8 @@ pub struct Capabilities {
     /// [`Holding::switch`].
     pub switch: bool,
     /// Set-up and tear-down: [`Holding::downgrade`], [`try_alone`](Holding::try_alone),
-    /// [`prepared`](Holding::prepared), [`previous`](Holding::previous) and [`set_prepared`](Holding::set_prepared).
+    /// [`prepared`](Holding::prepared), [`previous`](Holding::previous) and
+    /// [`set_prepared`](Holding::set_prepared).
     pub set_up: bool,
     /// The longest name of a session, in bytes.
     pub longest_session: usize,

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use crate::error::RoomError;
 
-/// The name of a room: any text that is not empty and whose [encoded form](RoomName::encoded) has at most
-/// [`MAX`](RoomName::MAX) bytes.
+/// The name of a room: any text that is not empty and whose [encoded form](RoomName::encoded) has
+/// at most [`MAX`](RoomName::MAX) bytes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RoomName(String);
 

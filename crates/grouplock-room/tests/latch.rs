@@ -1,4 +1,5 @@
-//! The latch of rooms in a directory, explored: the text of `src/file/latch_word.rs` on a small world.
+//! The latch of rooms in a directory, explored: the text of `src/file/latch_word.rs` on a small
+//! world.
 //!
 //! Three participants take the latch and release it, again and again. Each step on the word, each
 //! call to the kernel and each of its locks is a step of the world. Any participant may die before

@@ -1,4 +1,5 @@
-//! The protocol of rooms in a directory, explored: the text of `src/file/line.rs` on a small memory.
+//! The protocol of rooms in a directory, explored: the text of `src/file/line.rs` on a small
+//! memory.
 //!
 //! Three participants enter, wait, withdraw, leave, become alone, let others join, and die.
 //! Everything happens under the latch, so an operation is a list of writes. The exploration cuts

@@ -1,6 +1,7 @@
-//! For tests of several crates: a [`browser`], other processes as [`actors`](actor), [`Running`] programs, a checker of
-//! [`overlaps`], temporary directories, free ports, programs with default signals, and one way to
-//! [`skip`] a test. For the pictures of the pages: [`svg`], [`plot`]. Not published.
+//! For tests of several crates: a [`browser`], other processes as [`actors`](actor), [`Running`]
+//! programs, a checker of [`overlaps`], temporary directories, free ports, programs with default
+//! signals, and one way to [`skip`] a test. For the pictures of the pages: [`svg`], [`plot`]. Not
+//! published.
 
 #[cfg(feature = "tests")]
 pub mod actor;

@@ -43,9 +43,9 @@ pub enum Policy {
     /// times a second needs no switch of threads for it. A request that must wait joins others of
     /// its session if they are among the 32 sessions that began to wait last.
     ///
-    /// Before a thread joins the queue, it spins. If it asks to be alone, it delays new requests for
-    /// a few microseconds then, so that writers among readers find an empty room. This is so under
-    /// every policy, while no request waits that may not be overtaken.
+    /// Before a thread joins the queue, it spins. If it asks to be alone, it delays new requests
+    /// for a few microseconds then, so that writers among readers find an empty room. This is so
+    /// under every policy, while no request waits that may not be overtaken.
     Eventual {
         /// For how long a waiter may be overtaken.
         patience: Duration,

@@ -1,10 +1,10 @@
 //! The Black-White Bakery for groups (BWBGME).
 //!
-//! Y. He, K. Gopalakrishnan and E. Gafni, "Group mutual exclusion in linear time and space", Theoretical Computer
-//! Science 709, 2018, Figures 5 and 6. The line numbers are those of Figure 5.
+//! Y. He, K. Gopalakrishnan and E. Gafni, "Group mutual exclusion in linear time and space",
+//! Theoretical Computer Science 709, 2018, Figures 5 and 6. The line numbers are those of Figure 5.
 //!
-//! * **Promises** mutual exclusion, starvation freedom, first-come-first-served, concurrent entering and bounded exit,
-//!   by reads and writes of *bounded* registers: no ticket passes N + 1.
+//! * **Promises** mutual exclusion, starvation freedom, first-come-first-served, concurrent
+//!   entering and bounded exit, by reads and writes of *bounded* registers: no ticket passes N + 1.
 //! * **Costs** O(N) remote references with coherent caches and O(N) space.
 //! * **Does not promise** first-in-first-enabled.
 //!
@@ -14,11 +14,12 @@
 //! during one passage.
 //!
 //! # One register for the token
-//! The figure reads and writes session, colour and number in one step. Here they share a 64-bit register, so both
-//! are limited: sessions up to 2⁴⁸ − 1 and [`MOST_PROCESSES`] processes.
+//! The figure reads and writes session, colour and number in one step. Here they share a 64-bit
+//! register, so both are limited: sessions up to 2⁴⁸ − 1 and [`MOST_PROCESSES`] processes.
 //!
 //! # Orderings
-//! Processes announce themselves and then read what others announced: every access is sequentially consistent.
+//! Processes announce themselves and then read what others announced: every access is sequentially
+//! consistent.
 
 use crate::memory::Ordering::SeqCst;
 use crate::memory::{Memory, Native, Register, Site, Word};

@@ -1,11 +1,12 @@
 //! The generalized Lamport bakery (GLB).
 //!
-//! Y. He, K. Gopalakrishnan and E. Gafni, "Group mutual exclusion in linear time and space", Theoretical Computer
-//! Science 709, 2018, Figure 1. The line numbers are the figure's.
+//! Y. He, K. Gopalakrishnan and E. Gafni, "Group mutual exclusion in linear time and space",
+//! Theoretical Computer Science 709, 2018, Figure 1. The line numbers are the figure's.
 //!
-//! * **Promises** mutual exclusion, starvation freedom, first-come-first-served, concurrent entering and bounded exit,
-//!   by reads and writes.
-//! * **Costs** O(N) remote references with coherent caches and O(N) space, but tickets grow without bound.
+//! * **Promises** mutual exclusion, starvation freedom, first-come-first-served, concurrent
+//!   entering and bounded exit, by reads and writes.
+//! * **Costs** O(N) remote references with coherent caches and O(N) space, but tickets grow without
+//!   bound.
 //! * **Does not promise** first-in-first-enabled.
 //!
 //! Lamport's bakery with one addition: no process waits for one of the same session.
@@ -14,7 +15,8 @@
 //! they grow by at most one per passage. At a billion passages a second they last five centuries.
 //!
 //! # Orderings
-//! Processes announce themselves and then read what others announced: every access is sequentially consistent.
+//! Processes announce themselves and then read what others announced: every access is sequentially
+//! consistent.
 
 use crate::memory::Ordering::SeqCst;
 use crate::memory::{Memory, Native, Register, Site, Word};

@@ -1,8 +1,8 @@
 //! Group mutual exclusion at constant cost: the one to use.
 //!
-//! After L. Maor and G. Taubenfeld, "Constant RMR group mutual exclusion for arbitrarily many processes and
-//! sessions", DISC 2021, whose algorithm [as printed](super::maor_taubenfeld) breaks mutual exclusion. This one
-//! is corrected by three ideas from the literature:
+//! After L. Maor and G. Taubenfeld, "Constant RMR group mutual exclusion for arbitrarily many
+//! processes and sessions", DISC 2021, whose algorithm [as printed](super::maor_taubenfeld) breaks
+//! mutual exclusion. This one is corrected by three ideas from the literature:
 //!
 //! 1. **Hand over the node.** No process owns a node in the queue. A process that leaves takes the
 //!    node that `Head` leaves behind, as in [Dvir and Taubenfeld's second
@@ -15,9 +15,10 @@
 //!    decides each. So exactly the passage that a signal is for awaits it.
 //!
 //! * **Promises** mutual exclusion, starvation freedom, first-come-first-served between sessions,
-//!   first-in-first-enabled within one, strong group concurrent entering, group bounded exit; any number of
-//!   processes that come and go, any sessions.
-//! * **Costs** O(1) remote references per passage on both machine models, two nodes and a record per process.
+//!   first-in-first-enabled within one, strong group concurrent entering, group bounded exit; any
+//!   number of processes that come and go, any sessions.
+//! * **Costs** O(1) remote references per passage on both machine models, two nodes and a record
+//!   per process.
 //!
 //! ```text
 //! node:   session, next ∈ {NIL, node, GONE}, link ∈ {NIL, node, ENABLED}, user: process
@@ -50,8 +51,8 @@
 //! ```
 //!
 //! # Invariants
-//! 1. *Nodes are type-stable*: every pointer to a node or record in a register of the lock came from its
-//!    stores, which live as long as the lock.
+//! 1. *Nodes are type-stable*: every pointer to a node or record in a register of the lock came
+//!    from its stores, which live as long as the lock.
 //! 2. *Nodes are conserved*: a node is in the queue, or is the `ready` or `cool` node of one
 //!    process. A passage puts `ready` in and takes one node out (line 20).
 //! 3. *A cool node rests for one passage.* If line 16 found no linked successor, a late one may
@@ -274,7 +275,8 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for Handover<M, L> {
 
     #[inline]
     unsafe fn exit(&self, me: &mut Process<M, L>) {
-        // SAFETY: our part in the exit lock joined it when we joined, and is idle outside this function.
+        // SAFETY: our part in the exit lock joined it when we joined, and is idle outside this
+        // function.
         unsafe { self.exit_lock.acquire(&mut me.exit) }; // 13
         let head = self.head.read(Acquire); // 14
         let h = self.at(head);

@@ -73,7 +73,8 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
     /// whether inside.
     ///
     /// # Safety
-    /// `me` joined this lock and is in its remainder section, and is so again if this returns false.
+    /// `me` joined this lock and is in its remainder section, and is so again if this returns
+    /// false.
     #[inline]
     pub unsafe fn try_ask(&self, me: &mut Process<M, L>, session: Session) -> bool {
         let s = session.get();
@@ -120,7 +121,8 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
     /// # Safety
     /// `me` is waiting for `session`; if this returns false, it is in its remainder section.
     pub unsafe fn give_up(&self, me: &mut Process<M, L>, session: Session) -> bool {
-        // If another makes line 12 for us, those behind us may come and leave before we are signalled. Then our predecessor may be out of the queue.
+        // If another makes line 12 for us, those behind us may come and leave before we are
+        // signalled. Then our predecessor may be out of the queue.
         let back = self.flag(me).comes_back();
         let enabled = if back {
             self.withdraw(me, session.get())
@@ -146,7 +148,8 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
     /// whether it did.
     ///
     /// # Safety
-    /// `me` is in its critical section, and no other process is or can be: its session is its own, or `if_last`.
+    /// `me` is in its critical section, and no other process is or can be: its session is its own,
+    /// or `if_last`.
     pub unsafe fn change(&self, me: &mut Process<M, L>, session: Session, if_last: bool) -> bool {
         // SAFETY: our part in the exit lock joined it when we joined, and is idle inside.
         unsafe { self.exit_lock.acquire(&mut me.exit) }; // 23

@@ -5,7 +5,8 @@
 //! So exits and withdrawals exclude each other, and a withdrawal competes with two processes that
 //! hold no lock:
 //!
-//! * its **predecessor** in line 12, which may be enabling it: one compare-and-swap on `link` decides (line 27);
+//! * its **predecessor** in line 12, which may be enabling it: one compare-and-swap on `link`
+//!   decides (line 27);
 //! * a **late successor** between lines 2 and 7, which has swapped itself into `Tail` and has not
 //!   linked itself yet: one compare-and-swap on `Tail` and one on `next` decide (lines 30 and 31).
 //!   If the successor loses, it finds the mark `FORWARD` in line 7 and continues with the
@@ -71,9 +72,10 @@
 //! # Invariants
 //! The first three are those of `handover`.
 //!
-//! 1. *Nodes are type-stable*: every pointer to a node or record in a register of the lock came from its stores, which live as long as
-//!    the lock.
-//! 2. *Nodes are conserved*: a node is in the queue, marked `FORWARD`, in `Reserve`, or is the `ready`, `cool` or a `passed` node of one process.
+//! 1. *Nodes are type-stable*: every pointer to a node or record in a register of the lock came
+//!    from its stores, which live as long as the lock.
+//! 2. *Nodes are conserved*: a node is in the queue, marked `FORWARD`, in `Reserve`, or is the
+//!    `ready`, `cool` or a `passed` node of one process.
 //! 3. *A cool node rests for one completed passage.* A withdrawn request does not count.
 //! 4. *The enabled requests are a prefix of the queue*, and `Head` is one of them. So a process
 //!    that waits is strictly behind `Head`, and its `prev` is in the queue.
@@ -356,7 +358,8 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
         let go = &self.record(me.spare.me).go;
         let node = me.spare.ready;
         let n = self.at(node);
-        // SAFETY: our part in the exit lock joined it when we joined, and is idle outside `exit` and this function.
+        // SAFETY: our part in the exit lock joined it when we joined, and is idle outside `exit`
+        // and this function.
         unsafe { self.exit_lock.acquire(&mut me.exit) }; // 23
         self.return_passed(me);
         let enabled = go.holds(true); // 25: pairs with 20 and 34
@@ -443,7 +446,8 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for HandoverWithdraw<M, L> {
             records: Nodes::new(),
         };
         if !M::GROWS {
-            // As many as can be needed (invariant 6), but no more than a meter of many processes can do with.
+            // As many as can be needed (invariant 6), but no more than a meter of many processes
+            // can do with.
             for _ in 0..(processes * processes.saturating_sub(1) / 2).min(4 * processes) {
                 let node = lock.nodes.allocate(|| Node::new(Site::shared));
                 lock.at(node).forget_but_prev();
@@ -477,7 +481,8 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for HandoverWithdraw<M, L> {
 
     #[inline]
     unsafe fn exit(&self, me: &mut Process<M, L>) {
-        // SAFETY: our part in the exit lock joined it when we joined, and is idle outside `withdraw` and this function.
+        // SAFETY: our part in the exit lock joined it when we joined, and is idle outside
+        // `withdraw` and this function.
         unsafe { self.exit_lock.acquire(&mut me.exit) }; // 14
         self.return_passed(me);
         let head = self.head.read(Acquire); // 16

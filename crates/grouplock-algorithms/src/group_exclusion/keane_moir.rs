@@ -1,17 +1,19 @@
 //! Keane and Moir's group lock: any mutual exclusion lock, a count and a queue.
 //!
-//! P. Keane and M. Moir, "A simple local-spin group mutual exclusion algorithm", PODC 1999; the line numbers are
-//! those of C. Chu's lecture notes on it (2009).
+//! P. Keane and M. Moir, "A simple local-spin group mutual exclusion algorithm", PODC 1999; the
+//! line numbers are those of C. Chu's lecture notes on it (2009).
 //!
 //! * **Promises** mutual exclusion, lockout freedom and concurrent occupancy. When a session ends,
 //!   the first waiter determines the next one, and *all* waiters of that session enter with it
 //!   ("capturing"): fewer changes of session than first-come-first-served makes.
-//! * **Costs** what its mutex costs, twice per passage, and O(N) when a session ends. While the mutex is held
-//!   others wait, so neither entering nor leaving is bounded by a process's own steps.
+//! * **Costs** what its mutex costs, twice per passage, and O(N) when a session ends. While the
+//!   mutex is held others wait, so neither entering nor leaving is bounded by a process's own
+//!   steps.
 //! * **Does not promise** any order between sessions.
 //!
-//! The notes number the processes and keep `Wait`, `Need` and the queue in arrays. Here a process's part of
-//! them is a record, and the queue is a list of records, so the lock serves as many processes as its mutex does.
+//! The notes number the processes and keep `Wait`, `Need` and the queue in arrays. Here a process's
+//! part of them is a record, and the queue is a list of records, so the lock serves as many
+//! processes as its mutex does.
 //!
 //! # Orderings
 //! `Session`, `Num`, the queue and `Need` are read and written only while the mutex is held (line 2
@@ -48,8 +50,8 @@ struct Queue<M: Memory> {
 #[repr(align(128))]
 pub struct Record<M: Memory> {
     need: M::Register<u64>,
-    /// The next in the queue. (Not the last field: the compiler asks the last one whether the whole has a
-    /// size, and this one would ask back.)
+    /// The next in the queue. (Not the last field: the compiler asks the last one whether the whole
+    /// has a size, and this one would ask back.)
     behind: M::Register<Ptr<Record<M>>>,
     wait: M::Flag,
 }
@@ -66,7 +68,8 @@ impl<M: Memory, L: RawMutex<M>> KeaneMoir<M, L> {
     /// The record that `p` points to.
     fn at(&self, p: Ptr<Record<M>>) -> &Record<M> {
         // SAFETY: every pointer that is not NIL in a register or process of this lock came from
-        // `self.records`, which outlives `&self`; records are made of registers, so they are `Sync`.
+        // `self.records`, which outlives `&self`; records are made of registers, so they are
+        // `Sync`.
         unsafe { M::follow(p) }
     }
 

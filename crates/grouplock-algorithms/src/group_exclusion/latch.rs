@@ -83,10 +83,12 @@ pub trait RecoverableMutex<M: Memory>: Sized + Send + Sync + fmt::Debug {
     /// [`CapacityError::Unsupported`] if it cannot serve so many, or so few.
     fn new(processes: usize) -> Result<Self, CapacityError>;
 
-    /// The entry section of the process called `me`. Returns whether the owner before it died as the owner.
+    /// The entry section of the process called `me`. Returns whether the owner before it died as
+    /// the owner.
     ///
     /// # Safety
-    /// `me` is the name of a living process, which does not own the mutex. `deaths` is that of all processes of the mutex.
+    /// `me` is the name of a living process, which does not own the mutex. `deaths` is that of all
+    /// processes of the mutex.
     unsafe fn acquire(&self, me: u64, deaths: &Deaths<M>) -> bool;
 
     /// The exit section of the process called `me`.

@@ -1,8 +1,8 @@
 //! Maor and Taubenfeld's algorithm, as printed. **A specimen: it does not work.**
 //!
-//! L. Maor and G. Taubenfeld, "Constant RMR group mutual exclusion for arbitrarily many processes and
-//! sessions", DISC 2021, Algorithm 1. The line numbers are the paper's. Use [`handover`](super::handover), which keeps
-//! its idea and mends it.
+//! L. Maor and G. Taubenfeld, "Constant RMR group mutual exclusion for arbitrarily many processes
+//! and sessions", DISC 2021, Algorithm 1. The line numbers are the paper's. Use
+//! [`handover`](super::handover), which keeps its idea and mends it.
 //!
 //! # The flaw
 //! A process alternates between two nodes of its own, and each exit moves `Head` one node on,
@@ -19,9 +19,9 @@
 //! | a leaves: `CAS(Tail, Head, null)` succeeds, the queue looks empty | null | null | b p |
 //! | r enters session t: no predecessor, walks in | r0 | r0 | b p, **and r** |
 //!
-//! The test `the_printed_algorithm_lets_two_sessions_in` runs this table; three processes are enough if a
-//! itself comes back for t. Once its queue is lost the algorithm may follow a null pointer (lines 40, 46): this
-//! text panics there.
+//! The test `the_printed_algorithm_lets_two_sessions_in` runs this table; three processes are
+//! enough if a itself comes back for t. Once its queue is lost the algorithm may follow a null
+//! pointer (lines 40, 46): this text panics there.
 //!
 //! # Orderings
 //! Everything is sequentially consistent, as the paper's model is: a specimen is not tuned.
@@ -205,7 +205,8 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for MaorTaubenfeld<M, L> {
     }
 
     unsafe fn exit(&self, me: &mut Process<M, L>) {
-        // SAFETY: our part in the exit lock joined it when we joined, and is idle outside this function.
+        // SAFETY: our part in the exit lock joined it when we joined, and is idle outside this
+        // function.
         unsafe { self.lock.acquire(&mut me.exit) }; // 36
         let temp_head_p = self.head.read(SeqCst); // 37
         let only = self.tail.cas(temp_head_p, Ptr::NIL, SeqCst); // 38

@@ -5,7 +5,8 @@
 //! first-come-first-served, concurrent entering and a bounded exit. **The text is not theirs**,
 //! which we have not seen, and it lacks one thing of that profile: first-in-first-enabled.
 //!
-//! * **Promises** mutual exclusion, starvation freedom, first-come-first-served, concurrent entering and bounded exit.
+//! * **Promises** mutual exclusion, starvation freedom, first-come-first-served, concurrent
+//!   entering and bounded exit.
 //! * **Costs** O(N) remote references on both machine models, and O(N²) space. Maor and Taubenfeld
 //!   cite a lower bound of Danek and Hadzilacos: O(N) is optimal on distributed memory.
 //! * **Does not promise** first-in-first-enabled: see `docs/algorithms/pairwise_bakery.md`.
@@ -37,11 +38,13 @@
 //! more afterwards (line 7).
 //!
 //! # One register for session and ticket
-//! They share 64 bits, so both are limited: sessions up to 2¹² − 1, and 2⁵² − 1 tickets, which last for 142 years at a million passages a second.
+//! They share 64 bits, so both are limited: sessions up to 2¹² − 1, and 2⁵² − 1 tickets, which last
+//! for 142 years at a million passages a second.
 //!
 //! # Orderings
-//! Processes announce themselves and then read what others announced: every access is sequentially consistent. That is why the bits are plain
-//! registers: a [`Flag`](crate::memory::Flag) would not order lines 6 and 7.
+//! Processes announce themselves and then read what others announced: every access is sequentially
+//! consistent. That is why the bits are plain registers: a [`Flag`](crate::memory::Flag) would not
+//! order lines 6 and 7.
 
 use crate::memory::Ordering::SeqCst;
 use crate::memory::{Home, Memory, Native, Register, Site, Word};

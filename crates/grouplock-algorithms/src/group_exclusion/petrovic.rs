@@ -7,10 +7,11 @@
 //! as far as they go. The lab explored whether the rebuilt text has the stated properties, as far
 //! as `docs/algorithms/petrovic.md` shows; that is not taken from the paper.
 //!
-//! * **Promises** mutual exclusion, lockout freedom, first-come-first-served, concurrent entering and bounded exit, by
-//!   reads and writes of single-writer registers.
-//! * **Costs** O(N) space. Remote references: the notes say O(N) with coherent caches, but the ME part, as rebuilt here, is the
-//!   Burns-Lamport lock, whose worst case is Ω(N²) (He, Gopalakrishnan and Gafni 2018, section 4).
+//! * **Promises** mutual exclusion, lockout freedom, first-come-first-served, concurrent entering
+//!   and bounded exit, by reads and writes of single-writer registers.
+//! * **Costs** O(N) space. Remote references: the notes say O(N) with coherent caches, but the ME
+//!   part, as rebuilt here, is the Burns-Lamport lock, whose worst case is Ω(N²) (He,
+//!   Gopalakrishnan and Gafni 2018, section 4).
 //!
 //! ```text
 //! process i, session s; session_j = 0 means "not requesting"
@@ -37,7 +38,8 @@
 //! that a process raises its `competing` flag during the doorway (lines 3 and 6).
 //!
 //! # Orderings
-//! Processes announce themselves and then read what others announced: every access is sequentially consistent.
+//! Processes announce themselves and then read what others announced: every access is sequentially
+//! consistent.
 
 use core::fmt;
 
@@ -127,7 +129,8 @@ impl Turns for Unbounded {
     }
 }
 
-/// Turns from 0 to 11: a new class of the four for a new session, and within it one of three in rotation.
+/// Turns from 0 to 11: a new class of the four for a new session, and within it one of three in
+/// rotation.
 #[derive(Debug, Default)]
 pub struct Bounded {
     cls: usize,
@@ -194,7 +197,8 @@ impl<M: Memory, T: Turns> RawGroup<M> for Petrovic<M, T> {
             fife: Claim::No,
             entering: Entering::CONCURRENT,
             exit: Exit::BOUNDED,
-            // Of the text as rebuilt, for the lock in its ME part. The notes say O(N) of a text that we do not have.
+            // Of the text as rebuilt, for the lock in its ME part. The notes say O(N) of a text
+            // that we do not have.
             rmr_cc: Bound::of(Growth::Quadratic),
             rmr_dsm: Bound::of(Growth::Unbounded),
             space: Growth::Linear,

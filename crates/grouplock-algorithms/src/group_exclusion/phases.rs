@@ -1,27 +1,35 @@
 //! A word in front of a queue of phases: the protocol of `GroupLock`'s default core.
 //!
-//! No paper has this one. The crate `grouplock` keeps its queue in plain memory behind a bit of the word; here the same steps are
-//! written through [`Memory`], so that they can be explored. `docs/algorithms/phases.md` says which line is which function there.
+//! No paper has this one. The crate `grouplock` keeps its queue in plain memory behind a bit of the
+//! word. Here the same steps are written through [`Memory`], so that the lab can explore them.
+//! `docs/algorithms/phases.md` says which line is which function there.
 //!
-//! * **Coming.** If the door is open, count yourself in. From then on the name of the room cannot change: compare it. If it is
-//!   yours you are inside; if not, and you are alone, give the room your name; else take the count back.
-//! * **Reserving.** Who wants to be alone and finds the room taken sets `RESERVED` for a moment, which shuts the door, and takes the room
-//!   if the holders leave meanwhile.
-//! * **Leaving.** Take the count back. Who leaves the room empty while `NOTIFY` is set sees to those who wait.
-//! * **Waiting.** Under the internal lock (`LOCKED`), join the queue. Those of one session who stand together there are a *phase*.
-//!   Whoever releases the internal lock while the room is empty hands it to the first phase as a whole, or, as long as nobody has lost patience
-//!   and the policy is not strict, only *invites* that phase to try for it.
-//! * **Promises** mutual exclusion, freedom from deadlock, concurrent occupancy; with [`Fifo`](crate::policy::Fifo) first come, first served and first in,
-//!   first enabled. Not freedom from starvation: the internal lock goes to whoever is quickest.
-//! * **Costs** two read-modify-writes for a passage through a room that has its session's name and that nobody else wants. Otherwise there
-//!   is no bound, as the internal lock is contended for.
+//! * **Entering.** If the door is open, a process adds its count. From then on the name of the room
+//!   cannot change, so the process compares it. If the name is its session, the process is inside.
+//!   If not, and no other process is counted, it renames the room. Otherwise it undoes the count.
+//! * **Reserving.** A process that asks to be alone and finds holders sets `RESERVED` for a moment.
+//!   This shuts the door. The process takes the room if the holders leave meanwhile.
+//! * **Leaving.** A holder undoes its count. If it was the last one and `NOTIFY` is set, it admits
+//!   waiters.
+//! * **Waiting.** A process joins the queue under the internal lock (`LOCKED`). Neighbours in the
+//!   queue with the same session form a *phase*. If the room is empty, the process that releases
+//!   the internal lock hands the room over to the first phase as a whole. But as long as the policy
+//!   is not strict and the patience of no waiter is over, it only *invites* that phase to try for
+//!   the room.
+//! * **Promises** mutual exclusion, freedom from deadlock, concurrent occupancy; with
+//!   [`Fifo`](crate::policy::Fifo) first come, first served and first in, first enabled. It does
+//!   not promise freedom from starvation: the fastest process gets the internal lock.
+//! * **Costs** two read-modify-writes for a passage through a room that has the name of its
+//!   session, if no other process asks. Otherwise there is no bound, as processes compete for the
+//!   internal lock.
 //!
 //! The numbers at the ends of lines are those of the pseudo-code in `docs/algorithms/phases.md`.
 //!
 //! # Orderings
-//! As in `grouplock`: every step on the word is a read-modify-write, so each continues the release sequences before it. Leaving (21) is a
-//! release, coming (2), locking (23) and changing (4, 27, 35) are acquires. What is read under `LOCKED` was released by the last
-//! unlock (40) or change of name (6). A waiter learns of a grant by an acquire (13) of what 38 released.
+//! As in `grouplock`: every step on the word is a read-modify-write, so each continues the release
+//! sequences before it. Leaving (21) is a release. Entering (2), locking (23) and changing (4, 27,
+//! 35) are acquires. The last unlock (40) or change of name (6) released what a process reads under
+//! `LOCKED`. A waiter learns of a grant by an acquire (13) of what 38 released.
 
 mod locked;
 mod set_up;
@@ -39,10 +47,10 @@ use crate::phases_word::{
 use crate::policy::{Eventual, Policy};
 use crate::prelude::*;
 
-/// Stands for the session of a request that wants the room to itself.
+/// The session of a request to be alone.
 const ALONE: u64 = 0;
 
-/// In `made`: the room is set up for nobody.
+/// In `made`: the room is set up for no session.
 const NOTHING: u64 = 0;
 
 /// In `standing`: in the queue.
@@ -52,7 +60,7 @@ const INVITED: u64 = 1;
 /// In `standing`: inside, counted, and no longer in the queue.
 const GRANTED: u64 = 2;
 
-/// Whether requests for these can be of one phase.
+/// Whether requests for these two can be in one phase.
 const fn share(one: u64, other: u64) -> bool {
     one == other && one != ALONE
 }
@@ -68,7 +76,7 @@ pub struct Phases<M: Memory = Native, P: Policy = Eventual> {
     policy: PhantomData<P>,
 }
 
-/// A process's place in the queue.
+/// A process's record in the queue.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct Record<M: Memory> {
@@ -81,7 +89,7 @@ pub struct Record<M: Memory> {
 }
 
 impl<M: Memory> Record<M> {
-    /// It is out of the queue: nobody else looks at it.
+    /// It is out of the queue: no other process reads it.
     fn leave_queue(&self) {
         self.session.forget();
         self.next.forget();
@@ -89,7 +97,7 @@ impl<M: Memory> Record<M> {
         self.set_up.forget();
     }
 
-    /// Its process does not wait: nobody looks at it before that writes it.
+    /// Its process does not wait. No process reads the record before that process writes it.
     fn forget(&self) {
         self.leave_queue();
         self.standing.forget();
@@ -102,19 +110,19 @@ impl<M: Memory> Record<M> {
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Process<M: Memory> {
     me: Ptr<Record<M>>,
-    /// Whether it waits as a task, if waiters give up: every other passage.
+    /// Whether it waits as a task, if waiters withdraw: every other passage.
     task: bool,
-    /// Whether it will give up if it has to wait.
+    /// Whether it will withdraw if it has to wait.
     gives_up: bool,
-    /// Whether it has lost its patience, or has none to lose.
+    /// Whether its patience is over, or has no end.
     late: bool,
-    /// What it is counted by when it is inside: alone, with `EXCLUSIVE`.
+    /// What it adds to the word when it is inside: with `EXCLUSIVE`, if alone.
     count: u32,
     /// How it asks.
     way: Way,
     /// Whether its set-up will fail.
     fails: bool,
-    /// Whether the room was set up for its session when it came in.
+    /// Whether the room was set up for its session when it entered.
     found: bool,
 }
 
@@ -125,11 +133,12 @@ enum Way {
     Plain,
     /// It finds the room set up, or sets it up.
     SetUp,
-    /// It asks to be alone, and opens the room to its session then.
+    /// It asks to be alone, and then opens the room to its session.
     Downgrade,
 }
 
-/// What comes after taking or releasing the internal lock: all that a process at a merge point there has to know besides its handle.
+/// What follows after a process takes or releases the internal lock. At a merge point there, a
+/// process knows this and its handle, and nothing else.
 #[derive(Clone, Copy, Debug)]
 enum Then {
     Queue,
@@ -149,12 +158,12 @@ impl<M: Memory, P: Policy> Phases<M, P> {
     /// The record that `p` points to.
     #[inline(always)]
     fn at(&self, p: Ptr<Record<M>>) -> &Record<M> {
-        // SAFETY: every pointer in a register of the lock came from `records`, which lives as long as the lock; `&self` holds the lock, and
-        // records are made of registers, so `Sync`.
+        // SAFETY: every pointer in a register of the lock came from `records`, which lives as long
+        // as the lock. `&self` borrows the lock. Records consist of registers, so they are `Sync`.
         unsafe { M::follow(p) }
     }
 
-    /// Takes an idle room for itself.
+    /// Takes an empty room alone.
     fn exclusive_fast(&self) -> bool {
         let mut inside = self.word.cas(0, EXCLUSIVE | ONE, Acquire); // 41: as 2
         if !inside {
@@ -202,7 +211,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
         }
     }
 
-    /// Enters if that takes no waiting and no asking.
+    /// Enters if that needs neither waiting nor the internal lock.
     fn enter_fast(&self, s: u64) -> bool {
         if s == ALONE {
             return self.exclusive_fast() || self.reserve();
@@ -228,7 +237,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
                     self.word.faa(ONE.wrapping_sub(LOCKED | CHANGING), Release); // 6: for 2, 23
                     M::doorway_end();
                 } else {
-                    // Somebody waits, perhaps for this very session.
+                    // A process waits, perhaps for this session.
                     self.word.faa(ONE.wrapping_sub(CHANGING), Release); // 6: for 2
                     self.locked(Then::Enter).unlock(Then::Enter); // 6
                 }
@@ -240,7 +249,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
         false
     }
 
-    /// Takes back a count: of a holder who leaves, or of one who came and may not stay.
+    /// Undoes a count: of a holder that leaves, or of a process that may not enter.
     fn give_back(&self, count: u32, then: Then) {
         let before = self.word.faa(count.wrapping_neg(), Release); // 21: for 2, 4, 23, 27, 35, 42, 53
         if !left_work(before) {
@@ -278,7 +287,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
         }
     }
 
-    /// `LOCKED` has just been set by the caller.
+    /// The caller has just set `LOCKED`.
     fn locked(&self, then: Then) -> Locked<'_, M, P> {
         M::live(|| [(then as u64).word()]);
         let mut queue = Vec::new();
@@ -297,7 +306,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
         Locked { lock: self, queue }
     }
 
-    /// Asks under the internal lock, and waits. Returns whether inside: else it has given up.
+    /// Asks under the internal lock, and waits. Returns whether it is inside. If not, it withdrew.
     fn wait(&self, me: &mut Process<M>, s: u64) -> bool {
         let mut locked = self.lock(Then::Queue); // 8
         if locked.admit(s, me.way == Way::SetUp) {
@@ -313,7 +322,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
         inside
     }
 
-    /// A thread waits until inside, or until its time is over.
+    /// A thread waits until it is inside, or until its deadline has passed.
     fn sleep(&self, me: &mut Process<M>, s: u64) -> bool {
         let record = self.at(me.me);
         loop {
@@ -387,9 +396,10 @@ impl<M: Memory, P: Policy> RawGroup<M> for Phases<M, P> {
     type Process = Process<M>;
 
     fn claims() -> Claims {
-        // Who gives up loses its place.
+        // A withdrawn request loses its position.
         let in_order = if P::STRICT && !P::GIVES_UP { Claim::Yes } else { Claim::No };
-        // Where a session has a limit, one more waits for its own. So does one who must be alone first.
+        // Where a session has a limit, one more request waits for its own session. So does a
+        // request that must first be alone.
         let unlimited = |claim| if P::LIMITED || P::MIXED { Claim::No } else { claim };
         Claims {
             name: P::NAME,
@@ -398,11 +408,12 @@ impl<M: Memory, P: Policy> RawGroup<M> for Phases<M, P> {
             kind: Kind::Group,
             mutual_exclusion: Claim::Yes,
             deadlock_freedom: Claim::Yes,
-            // The internal lock goes to whoever is quickest.
+            // The fastest process gets the internal lock.
             starvation_freedom: Claim::No,
             fcfs: in_order,
             strong_fifo: Claim::NotApplicable,
-            // Who has set up opens the room, and others may enter, before it has released the internal lock.
+            // A process that has set up opens the room, and others may enter, before it releases
+            // the internal lock.
             fife: if P::SETS_UP { Claim::No } else { unlimited(in_order) },
             entering: if P::LIMITED || P::MIXED {
                 Entering { concurrent_occupancy: Claim::No, ..Entering::OCCUPANCY }

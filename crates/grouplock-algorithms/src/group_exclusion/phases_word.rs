@@ -1,4 +1,5 @@
-//! The word in front of the queue: how many are inside, and what a thread that enters or leaves must do.
+//! The word in front of the queue: the number of holders, and what a thread that enters or leaves
+//! must do.
 //!
 //! ```text
 //!  31    30 …… 9   8        7       6      5         4        3   2      1       0
@@ -7,23 +8,27 @@
 //! └────┴─────────┴────────┴───────┴──────┴─────────┴────────┴───┴──────┴───────┴──────┘
 //! ```
 //!
-//! This file stands in `grouplock` and in `grouplock-algorithms`, where the lab explores the protocol. A test sees that the two are the same.
+//! This file is in `grouplock` and in `grouplock-algorithms`, where the lab explores the protocol.
+//! A test checks that the two are equal.
 
-/// The internal lock: guards the queue, and the name of the session inside. Does not keep anyone from entering or leaving.
+/// The internal lock. It guards the queue, and the name of the session inside. It does not prevent
+/// threads from entering or leaving.
 pub const LOCKED: u32 = 1;
-/// Somebody sleeps until `LOCKED` is clear.
+/// A thread sleeps until `LOCKED` is clear.
 pub const SLEEPER: u32 = 1 << 1;
-/// The queue is not empty. The thread that leaves the room empty must let waiters in.
+/// The queue is not empty. The thread that leaves the room empty must admit waiters.
 pub const NOTIFY: u32 = 1 << 2;
 /// A request must take the internal lock, and ask whether it may enter before the waiters.
 pub const ASK: u32 = 1 << 3;
-/// The room is empty, and its session is about to be another. Set only together with `LOCKED`.
+/// The room is empty, and its name is about to change. Set only together with `LOCKED`.
 pub const CHANGING: u32 = 1 << 4;
-/// The holder has the room to itself.
+/// The holder is alone.
 pub const EXCLUSIVE: u32 = 1 << 5;
-/// The room has been set up for the session that it is named after. Changed only by the thread that holds `LOCKED`.
+/// The room is set up for the session that is its name. Only the thread that holds `LOCKED` changes
+/// this.
 pub const SET_UP: u32 = 1 << 6;
-/// Sessions have a limit of holders: `ASK` is always set, and every holder that leaves lets waiters in. Never changes.
+/// Sessions have a limit of holders: `ASK` is always set, and every holder that leaves admits
+/// waiters. Never changes.
 pub const LIMITED: u32 = 1 << 7;
 /// A thread that asks to be alone waits a moment for the holders to leave. It clears this bit, or a
 /// release of the internal lock does.
@@ -38,7 +43,8 @@ const COUNT: u32 = !(ONE - 1);
 /// Any of these: a request does not enter by the fast path.
 const DOOR: u32 = ASK | CHANGING | RESERVED | EXCLUSIVE | FULL;
 
-/// So many holders can share a session. The next request waits. (The word counts up to twice as many, as threads that find it full are counted for a moment.)
+/// So many holders can share a session. The next request waits. (The word counts up to twice as
+/// many, as threads that find it full are counted for a moment.)
 pub const MOST_HOLDERS: usize = (FULL / ONE) as usize;
 
 /// Whether a thread that adds its count may read the name, and enter if the name is its session.
@@ -51,7 +57,8 @@ pub const fn is_empty(word: u32) -> bool {
     word & COUNT == 0
 }
 
-/// Whether a thread that holds the internal lock, and whose session is the name, can join the holders.
+/// Whether a thread that holds the internal lock, and whose session is the name, can join the
+/// holders.
 pub const fn is_joinable(word: u32) -> bool {
     word & (EXCLUSIVE | FULL) == 0
 }
@@ -61,20 +68,23 @@ pub const fn is_full(word: u32) -> bool {
     word & FULL != 0
 }
 
-/// How many are inside.
+/// The number of holders.
 pub const fn holders(word: u32) -> usize {
     ((word & COUNT) / ONE) as usize
 }
 
-/// Whether a holder that left, and found `word`, must let waiters in: it was the last, or has made place. If the internal lock is held, the thread that
-/// holds it does that: the step that releases the lock compares the whole word, and so sees that somebody left.
+/// Whether a holder that left, and found `word`, must admit waiters: it was the last, or there is a
+/// limit. If the internal lock is held, the thread that holds it does that: the step that releases
+/// the lock compares the whole word, and so notices that a holder left.
 pub const fn left_work(word: u32) -> bool {
     word & (NOTIFY | LOCKED) == NOTIFY && (holders(word) == 1 || word & LIMITED != 0)
 }
 
-/// Whether a waiter may have become able to enter while no thread is about to let waiters in. Asked by a holder that left, and found `before`.
+/// Whether a waiter may be able to enter now while no thread is about to admit waiters. For a
+/// holder that left, and found `before`.
 ///
-/// If it was alone, a thread may have come back to the session that the room is named after, and others may wait for that session.
+/// If that holder was alone, a thread may have entered the session that is the room's name, and
+/// others may wait for that session.
 pub const fn needs_work(word: u32, before: u32) -> bool {
     let joinable = word & LIMITED != 0 || before & EXCLUSIVE != 0;
     word & (NOTIFY | LOCKED) == NOTIFY && (is_empty(word) || joinable)

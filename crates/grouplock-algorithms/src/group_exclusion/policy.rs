@@ -1,48 +1,51 @@
-//! Who goes next, and what a waiter may do: the policies of [`Phases`](crate::phases::Phases) that can be explored.
+//! The policies of [`Phases`](crate::phases::Phases) that the lab can explore: the order of
+//! admission, and what a waiter may do.
 //!
 //! | policy | as in `grouplock` | a waiter |
 //! |---|---|---|
 //! | [`Fifo`] | `Policy::Fifo` | is never overtaken, and is handed the room |
-//! | [`Patient`] | `Policy::Eventual` with an endless patience | may be overtaken for ever, and is invited to try for a free room |
-//! | [`Eventual`] | `Policy::Eventual` | as `Patient` at first; loses its patience at any moment, and is handed the room from then on |
-//! | [`Cancelled`] | each of these, with timeouts and dropped futures | gives up once in each passage in which it has to wait, and then asks again |
-//! | [`Alone`] | each of these, with exclusive requests | wants the room to itself if its session is number 1 |
-//! | [`Limited`] | each of these, with `at_most` | shares session number `n` with `n` - 1 others at most |
-//! | [`SetUp`] | each of these, with `enter_with` | enters a room that is set up for its session, or is let in alone to set it up |
-//! | [`Mixed`] | each of these, with `enter_with`, `enter` and `downgrade` | asks with set-up, alone with a downgrade, and without, by turns |
+//! | [`Patient`] | `Policy::Eventual` with an endless patience | may be overtaken forever, and is invited to try for a free room |
+//! | [`Eventual`] | `Policy::Eventual` | as `Patient` at first; its patience ends at any moment, and from then on it is handed the room |
+//! | [`Cancelled`] | each of these, with timeouts and dropped futures | withdraws once in each passage in which it has to wait, and then asks again |
+//! | [`Alone`] | each of these, with exclusive requests | asks to be alone if its session is number 1 |
+//! | [`Limited`] | each of these, with `at_most` | shares session number `n` with at most `n` - 1 others |
+//! | [`SetUp`] | each of these, with `enter_with` | enters a room that is set up for its session, or enters alone and sets it up |
+//! | [`Mixed`] | each of these, with `enter_with`, `enter` and `downgrade` | asks in turn with set-up, alone with a downgrade, and without |
 
 use core::fmt;
 use core::marker::PhantomData;
 
-/// Who goes next, and what a waiter may do.
+/// The order of admission, and what a waiter may do.
 pub trait Policy: fmt::Debug + Send + Sync + 'static {
     /// The name of the lock with this policy.
     const NAME: &'static str;
-    /// Nobody overtakes one who waits.
+    /// No request overtakes a waiter.
     const STRICT: bool = false;
-    /// A waiter may lose its patience, and then nobody overtakes it.
+    /// The patience of a waiter may end, and then no request overtakes it.
     const IMPATIENT: bool = false;
-    /// A waiter gives up once in each passage, by turns as a thread whose time is over and as a task that is dropped.
+    /// A waiter withdraws once in each passage, in turn as a thread whose deadline has passed and
+    /// as a task that is dropped.
     const GIVES_UP: bool = false;
-    /// Who asks for session 1 wants the room to itself.
+    /// A request for session 1 is a request to be alone.
     const ALONE: bool = false;
     /// At most `n` processes share session `n`.
     const LIMITED: bool = false;
-    /// Rooms are set up for their sessions. Where waiters give up, a set-up fails in every other passage, and a task gives up in the others.
+    /// Rooms are set up for their sessions. Where waiters withdraw, a set-up fails in every other
+    /// passage, and a task withdraws in the others.
     const SETS_UP: bool = false;
-    /// With `SETS_UP`: not all requests want that.
+    /// With `SETS_UP`: not all requests need a set-up.
     const MIXED: bool = false;
 }
 
-/// `Policy::Fifo`: by order of arrival.
+/// `Policy::Fifo`: in the order of arrival.
 #[derive(Debug)]
 pub struct Fifo;
 
-/// `Policy::Eventual`, with a patience that may be over at any moment. On real memory it is over at once.
+/// `Policy::Eventual`, with a patience that may end at any moment. On real memory it ends at once.
 #[derive(Debug)]
 pub struct Eventual;
 
-/// `Policy::Eventual`, with a patience that is never over.
+/// `Policy::Eventual`, with a patience that never ends.
 #[derive(Debug)]
 pub struct Patient;
 
@@ -62,7 +65,8 @@ pub struct Limited<P>(PhantomData<P>);
 #[derive(Debug)]
 pub struct SetUp<P>(PhantomData<P>);
 
-/// As [`SetUp`], with requests that do not want that, and exclusive ones that open the room to their session.
+/// As [`SetUp`], with requests that need no set-up, and exclusive ones that open the room to their
+/// session.
 #[derive(Debug)]
 pub struct Mixed<P>(PhantomData<P>);
 

@@ -172,7 +172,8 @@ impl<M: Memory> Place<M> {
 /// A process: its name, which is never used again, and its place.
 #[derive(Debug)]
 pub struct Process {
-    /// One more than the place, and more by as many as there are places for each process that had the place before.
+    /// One more than the place, and more by as many as there are places for each process that had
+    /// the place before.
     name: u64,
     p: usize,
 }
@@ -187,7 +188,8 @@ impl<M: Memory, L: RecoverableMutex<M>> Recoverable<M, L> {
     /// The process `me` has died: the part of the oracle, for callers that run the lock.
     ///
     /// # Safety
-    /// `me` joined this lock. Whatever it did has happened before this call, and it does nothing any more.
+    /// `me` joined this lock. Whatever it did has happened before this call, and it does nothing
+    /// any more.
     pub unsafe fn died(&self, me: Process) {
         self.deaths.tell(me.p, true);
         self.free.lock().unwrap_or_else(PoisonError::into_inner).1.push(me);
@@ -397,7 +399,8 @@ impl<M: Memory, L: RecoverableMutex<M>> RawGroup<M> for Recoverable<M, L> {
             deadlock_freedom: latch.deadlock_freedom,
             starvation_freedom: latch.starvation_freedom,
             fcfs: Claim::Yes,
-            // One that attends to a death may have been let in, and has to get the latch before it sees that.
+            // One that attends to a death may have been let in, and has to get the latch before it
+            // sees that.
             fife: Claim::No,
             // To get in and to get out one has to get the latch.
             entering: Entering {

@@ -8,8 +8,8 @@
 //! * **Promises** mutual exclusion, starvation freedom and a bounded exit, for any number of
 //!   processes and a fixed number of rooms. Of two requests for one room, the second is not
 //!   admitted without the first.
-//! * **Costs** O(m) remote references for m rooms with coherent caches, and O(m) space, whatever the number of processes. On distributed
-//!   memory the cost has no bound.
+//! * **Costs** O(m) remote references for m rooms with coherent caches, and O(m) space, whatever
+//!   the number of processes. On distributed memory the cost has no bound.
 //! * **Does not promise** concurrent occupancy: a process that arrives while its room is open waits
 //!   for the next round, even if no process requests another room. Nor first-come-first-served:
 //!   rooms open in the order of their numbers.
@@ -32,7 +32,8 @@
 //!                                                              11      which := NONE
 //! ```
 //!
-//! The counters are 64 bits wide and only grow: at a billion passages a second they last five centuries. Rooms are sessions, from 1.
+//! The counters are 64 bits wide and only grow: at a billion passages a second they last five
+//! centuries. Rooms are sessions, from 1.
 //!
 //! # Orderings
 //! A process announces itself in line 1 and then reads `which`; a process that leaves reads `wait`

@@ -8,8 +8,8 @@ use core::hint;
 use core::time::Duration;
 use std::thread;
 
-/// Rounds of spinning; round `k` pauses `2^k` times. About a microsecond in all, which is less than a
-/// sleep costs and more than a hand-over between two running threads takes.
+/// Rounds of spinning; round `k` pauses `2^k` times. About a microsecond in all, which is less than
+/// a sleep costs and more than a hand-over between two running threads takes.
 const SPIN_ROUNDS: u32 = 6;
 /// The first sleep of a thread that no other thread wakes.
 const SHORTEST_NAP: Duration = Duration::from_micros(20);

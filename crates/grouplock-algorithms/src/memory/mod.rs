@@ -16,7 +16,8 @@
 //! Some calls cost nothing on [`Native`]. They tell an explorer what the author of the algorithm
 //! knows:
 //!
-//! * [`Memory::doorway_end`] marks the last step of the doorway, from which first-come-first-served counts;
+//! * [`Memory::doorway_end`] marks the last step of the doorway, from which first-come-first-served
+//!   counts;
 //! * [`Memory::live`] says which private variables are still needed at a point inside a passage;
 //! * [`Register::forget`] says that a register's contents are dead until the next write;
 //! * [`Memory::allocate`] says which registers were made together and where they are, and
@@ -155,7 +156,8 @@ pub trait Flag: Send + Sync + fmt::Debug {
     /// Waits until the flag holds `value`. An acquire.
     fn wait_for(&self, value: bool);
 
-    /// Waits until the flag holds `value`, an acquire, or until `give_up` says so. Returns whether it holds.
+    /// Waits until the flag holds `value`, an acquire, or until `give_up` says so. Returns whether
+    /// it holds.
     fn wait_unless(&self, value: bool, give_up: GiveUp<'_>) -> bool;
 
     /// Whether the flag holds `value`. An acquire, if it does.

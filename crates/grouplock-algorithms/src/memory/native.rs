@@ -203,7 +203,8 @@ mod tests {
             let flag = NativeFlag::new(Site::shared("flag"), !value);
             std::thread::scope(|scope| {
                 scope.spawn(|| flag.wait_for(value));
-                // Wait until the other thread has really gone to sleep, so that the wake-up is needed.
+                // Wait until the other thread has really gone to sleep, so that the wake-up is
+                // needed.
                 while flag.0.load(Ordering::Relaxed) != ASLEEP {
                     std::thread::yield_now();
                 }

@@ -11,8 +11,8 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsiz
 pub enum Word {
     /// A plain value.
     Number(u64),
-    /// The place of an object made by [`Memory::allocate`](super::Memory::allocate), or one of the small
-    /// marks that stand beside pointers, null among them.
+    /// The place of an object made by [`Memory::allocate`](super::Memory::allocate), or one of the
+    /// small marks that stand beside pointers, null among them.
     Pointer(*const ()),
 }
 
@@ -186,7 +186,8 @@ impl<T> Ptr<T> {
 
     /// Points to `object`.
     ///
-    /// The marks are addresses one and two, so the type of a node must be aligned to four bytes or more.
+    /// The marks are addresses one and two, so the type of a node must be aligned to four bytes or
+    /// more.
     #[inline(always)]
     pub const fn to(object: core::ptr::NonNull<T>) -> Self {
         const { assert!(align_of::<T>() >= 4, "a node's address could be taken for a mark") };
@@ -208,8 +209,8 @@ impl<T> Ptr<T> {
     /// The object this points to.
     ///
     /// # Safety
-    /// This was made by [`Ptr::to`], and the object lives, and is shared by nothing but `&T`, throughout
-    /// `'a`. `T` is [`Sync`] if another thread may hold this pointer.
+    /// This was made by [`Ptr::to`], and the object lives, and is shared by nothing but `&T`,
+    /// throughout `'a`. `T` is [`Sync`] if another thread may hold this pointer.
     #[inline(always)]
     pub unsafe fn as_ref<'a>(self) -> &'a T {
         debug_assert!(self.0.addr() > 2, "{self:?} is followed");

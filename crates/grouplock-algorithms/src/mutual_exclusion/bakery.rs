@@ -1,10 +1,12 @@
 //! Lamport's Bakery.
 //!
-//! L. Lamport, "A new solution of Dijkstra's concurrent programming problem", Communications of the ACM 17(8), 1974. The
-//! [generalized bakery](crate::generalized_bakery) and the [Black-White Bakery](crate::black_white_bakery) start from it.
+//! L. Lamport, "A new solution of Dijkstra's concurrent programming problem", Communications of the
+//! ACM 17(8), 1974. The [generalized bakery](crate::generalized_bakery) and the [Black-White
+//! Bakery](crate::black_white_bakery) start from it.
 //!
 //! * **Promises** mutual exclusion and first-come-first-served, by reads and writes.
-//! * **Costs** O(N) remote references with coherent caches and O(N) space, but tickets grow without bound.
+//! * **Costs** O(N) remote references with coherent caches and O(N) space, but tickets grow without
+//!   bound.
 //!
 //! The paper labels three places and numbers no line. The numbers are ours:
 //!
@@ -22,8 +24,9 @@
 //! they grow by at most one per passage. At a billion passages a second they last five centuries.
 //!
 //! # Orderings
-//! Processes announce themselves and then read what others announced: every access is sequentially consistent. (The paper
-//! asks for less: a read that overlaps a write may return anything. Rust has no such registers.)
+//! Processes announce themselves and then read what others announced: every access is sequentially
+//! consistent. (The paper asks for less: a read that overlaps a write may return anything. Rust has
+//! no such registers.)
 
 use crate::memory::Ordering::SeqCst;
 use crate::memory::{Memory, Native, Register, Site, Word};

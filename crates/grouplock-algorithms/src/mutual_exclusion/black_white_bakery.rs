@@ -1,10 +1,11 @@
 //! Taubenfeld's Black-White Bakery.
 //!
-//! G. Taubenfeld, "The black-white bakery algorithm and related bounded-space, adaptive, local-spinning and
-//! FIFO algorithms", DISC 2004. The line numbers are those of Figure 3 in He, Gopalakrishnan and Gafni,
-//! "Group mutual exclusion in linear time and space", 2018.
+//! G. Taubenfeld, "The black-white bakery algorithm and related bounded-space, adaptive,
+//! local-spinning and FIFO algorithms", DISC 2004. The line numbers are those of Figure 3 in He,
+//! Gopalakrishnan and Gafni, "Group mutual exclusion in linear time and space", 2018.
 //!
-//! * **Promises** mutual exclusion and first-come-first-served, by reads and writes of bounded registers: no number passes N.
+//! * **Promises** mutual exclusion and first-come-first-served, by reads and writes of bounded
+//!   registers: no number passes N.
 //! * **Costs** O(N) remote references with coherent caches.
 //!
 //! Lamport's bakery with coloured tickets. Tickets of the colour that is not being handed out go
@@ -12,12 +13,14 @@
 //! numbers start again from one.
 //!
 //! # Colour and number are one register
-//! Taubenfeld's ticket is a pair, which is read and written in one step: [`Pair`]. Figure 3 writes its two parts in two lines
-//! (4 and 5); each of them writes the whole pair here, and line 22 keeps the colour. So no number passes N.
+//! Taubenfeld's ticket is a pair, which is read and written in one step: [`Pair`]. Figure 3 writes
+//! its two parts in two lines (4 and 5); each of them writes the whole pair here, and line 22 keeps
+//! the colour. So no number passes N.
 //!
-//! It does not hold for a ticket in two registers, [`Split`]. A process that reads another's colour and then its number may combine
-//! an old colour with a new number, and take a ticket above all others of its own colour: number 3 with two processes.
-//! Explore `black-white-bakery-split` to see it.
+//! It does not hold for a ticket in two registers, [`Split`]. A process that reads another's colour
+//! and then its number may combine an old colour with a new number, and take a ticket above all
+//! others of its own colour: number 3 with two processes. Explore `black-white-bakery-split` to see
+//! it.
 //!
 //! # What the figure leaves out
 //! As printed, in Figure 3 a process waits only for tickets of its *own* colour (lines 9-14). A

@@ -1,18 +1,20 @@
 //! The one-bit lock of Burns and Lamport.
 //!
-//! J. E. Burns, "Complexity of communication among asynchronous parallel processes", 1981, and L. Lamport,
-//! "The mutual exclusion problem, part II", Journal of the ACM 33(2), 1986, found it independently. The
-//! line numbers are those of Figure 2 in Y. He, K. Gopalakrishnan and E. Gafni, "Group mutual exclusion in linear time and
-//! space", Theoretical Computer Science 709, 2018, which shows that its cost is not linear.
+//! J. E. Burns, "Complexity of communication among asynchronous parallel processes", 1981, and L.
+//! Lamport, "The mutual exclusion problem, part II", Journal of the ACM 33(2), 1986, found it
+//! independently. The line numbers are those of Figure 2 in Y. He, K. Gopalakrishnan and E. Gafni,
+//! "Group mutual exclusion in linear time and space", Theoretical Computer Science 709, 2018, which
+//! shows that its cost is not linear.
 //!
-//! * **Promises** mutual exclusion and freedom from deadlock with one bit per process, the least possible.
-//! * **Costs** Ω(N²) remote references in the worst case with coherent caches: process N can be sent back
-//!   once by each lower process, and again after each of them has left.
+//! * **Promises** mutual exclusion and freedom from deadlock with one bit per process, the least
+//!   possible.
+//! * **Costs** Ω(N²) remote references in the worst case with coherent caches: process N can be
+//!   sent back once by each lower process, and again after each of them has left.
 //! * **Does not promise** any order, or that a process with a high number ever gets in.
 //!
 //! # Orderings
-//! Each process writes its bit, then reads those of others, and of two processes one must see the other:
-//! every access is sequentially consistent.
+//! Each process writes its bit, then reads those of others, and of two processes one must see the
+//! other: every access is sequentially consistent.
 
 use crate::memory::Ordering::SeqCst;
 use crate::memory::{Memory, Native, Register, Site, Word};

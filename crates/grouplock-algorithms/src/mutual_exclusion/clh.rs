@@ -1,12 +1,14 @@
 //! The CLH queue lock.
 //!
-//! T. S. Craig, "Building FIFO and priority-queuing spin locks from atomic swap", University of Washington TR 93-02-02, 1993, and,
-//! independently, P. Magnusson, A. Landin and E. Hagersten, "Queue locks on cache coherent multiprocessors", IPPS 1994. Dvir and
-//! Taubenfeld compare their locks with it: like their second, a process that leaves takes its predecessor's node along.
+//! T. S. Craig, "Building FIFO and priority-queuing spin locks from atomic swap", University of
+//! Washington TR 93-02-02, 1993, and, independently, P. Magnusson, A. Landin and E. Hagersten,
+//! "Queue locks on cache coherent multiprocessors", IPPS 1994. Dvir and Taubenfeld compare their
+//! locks with it: like their second, a process that leaves takes its predecessor's node along.
 //!
 //! * **Promises** mutual exclusion, FIFO order and a bounded exit for any number of processes.
-//! * **Costs** O(1) remote references with coherent caches and one node per process and one more. On distributed memory the
-//!   cost has no bound: a process waits on its *predecessor's* node, wherever that lies.
+//! * **Costs** O(1) remote references with coherent caches and one node per process and one more.
+//!   On distributed memory the cost has no bound: a process waits on its *predecessor's* node,
+//!   wherever that lies.
 //!
 //! The line numbers are ours:
 //!

@@ -1,7 +1,8 @@
 //! Dvir and Taubenfeld's first algorithm, as printed.
 //!
-//! R. Dvir and G. Taubenfeld, "Mutual exclusion algorithms with constant RMR complexity and wait-free
-//! exit code"; R. Dvir's M.Sc. thesis, IDC Herzliya, 2018, Figure 2. The line numbers below are the figure's.
+//! R. Dvir and G. Taubenfeld, "Mutual exclusion algorithms with constant RMR complexity and
+//! wait-free exit code"; R. Dvir's M.Sc. thesis, IDC Herzliya, 2018, Figure 2. The line numbers
+//! below are the figure's.
 //!
 //! * **Promises** mutual exclusion, FIFO order and a wait-free exit for any number of processes.
 //! * **Costs** O(1) remote references on both machine models, two nodes per process and lock.
@@ -13,11 +14,12 @@
 //! alternates between two nodes, because a late successor may still have to read the last one.
 //!
 //! # Orderings
-//! Lines 7-8 against lines 10-11 are the store-then-load pattern of Dekker's algorithm: each side writes
-//! its word, then reads the other's, and one of them must see the other. So those four are sequentially
-//! consistent. The [swap form](super::dvir_taubenfeld_1_swap) has one word in place of two and needs no
-//! such thing. For the rest, a node's initial values (lines 2, 3, 6) are published by lines 4 and 7, and
-//! the critical section is handed over by line 8 reading line 10, by the flag, or by line 4 reading line 12.
+//! Lines 7-8 against lines 10-11 are the store-then-load pattern of Dekker's algorithm: each side
+//! writes its word, then reads the other's, and one of them must see the other. So those four are
+//! sequentially consistent. The [swap form](super::dvir_taubenfeld_1_swap) has one word in place of
+//! two and needs no such thing. For the rest, a node's initial values (lines 2, 3, 6) are published
+//! by lines 4 and 7, and the critical section is handed over by line 8 reading line 10, by the
+//! flag, or by line 4 reading line 12.
 
 use crate::memory::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use crate::memory::{Flag, Memory, Native, Ptr, Register, Site, Word};

@@ -5,8 +5,8 @@
 //! *itself* into `status`, and the process that leaves swaps UNLOCKED into it. The second of the
 //! two sees the word of the first.
 //!
-//! * **Promises** what the printed form does: mutual exclusion, FIFO order, wait-free exit, any number of
-//!   processes.
+//! * **Promises** what the printed form does: mutual exclusion, FIFO order, wait-free exit, any
+//!   number of processes.
 //! * **Costs** O(1) remote references on both models, two nodes per process; fewer steps, no
 //!   sequentially consistent fence.
 //!
@@ -23,8 +23,9 @@
 //! ```
 //!
 //! # Orderings
-//! `n.status` and `n.locked` are initialised relaxed and published by the releases of lines 2 and 4. The
-//! critical section is handed over by line 4 reading line 7, by the flag, or by line 2 reading line 6.
+//! `n.status` and `n.locked` are initialised relaxed and published by the releases of lines 2 and
+//! 4. The critical section is handed over by line 4 reading line 7, by the flag, or by line 2
+//! reading line 6.
 
 use crate::dvir_taubenfeld_1::DvirTaubenfeld1;
 use crate::memory::Ordering::{AcqRel, Relaxed, Release};

@@ -1,11 +1,12 @@
 //! Dvir and Taubenfeld's second algorithm: one node per process, for any number of locks.
 //!
-//! R. Dvir and G. Taubenfeld, "Mutual exclusion algorithms with constant RMR complexity and wait-free
-//! exit code"; R. Dvir's M.Sc. thesis, IDC Herzliya, 2018, Figure 3. The line numbers below are the figure's.
+//! R. Dvir and G. Taubenfeld, "Mutual exclusion algorithms with constant RMR complexity and
+//! wait-free exit code"; R. Dvir's M.Sc. thesis, IDC Herzliya, 2018, Figure 3. The line numbers
+//! below are the figure's.
 //!
 //! * **Promises** mutual exclusion, FIFO order and a wait-free exit for any number of processes.
-//! * **Costs** O(1) remote references on both machine models. L locks and n processes that each hold one
-//!   lock at a time need L + n nodes, where the first algorithm needs 2·L·n.
+//! * **Costs** O(1) remote references on both machine models. L locks and n processes that each
+//!   hold one lock at a time need L + n nodes, where the first algorithm needs 2·L·n.
 //!
 //! No process owns a node in the queue. A process that leaves takes its predecessor's node and
 //! leaves its own behind, as the dummy that admits the next process. So a process need not know
@@ -19,9 +20,10 @@
 //! process is the address of its record.
 //!
 //! # Orderings
-//! Lines 7 and 9 against lines 11 and 12 are a store-then-load pattern on `next` and `status` (as in the
-//! first algorithm), so those are sequentially consistent. A node's initial values are published by line 6 and the critical
-//! section is handed over by line 9 reading line 11, or by the flag.
+//! Lines 7 and 9 against lines 11 and 12 are a store-then-load pattern on `next` and `status` (as
+//! in the first algorithm), so those are sequentially consistent. A node's initial values are
+//! published by line 6 and the critical section is handed over by line 9 reading line 11, or by the
+//! flag.
 
 use std::sync::Arc;
 
@@ -120,7 +122,8 @@ impl<M: Memory> DvirTaubenfeld2<M> {
     /// The node that `p` points to.
     fn at(&self, p: Ptr<QNode<M>>) -> &QNode<M> {
         // SAFETY: every pointer to a node in a register or process of this lock came from
-        // `self.store.nodes`, which outlives `&self`; nodes are made of registers, so they are `Sync`.
+        // `self.store.nodes`, which outlives `&self`; nodes are made of registers, so they are
+        // `Sync`.
         unsafe { M::follow(p) }
     }
 

@@ -81,8 +81,9 @@ pub struct Process<M: Memory> {
 impl<M: Memory> JayantiJayanti<M> {
     /// The node that `p` points to.
     fn at(&self, p: Ptr<Node<M>>) -> &Node<M> {
-        // SAFETY: every pointer that is neither NIL nor TOKEN in a register or process of this lock came from
-        // `self.nodes`, which outlives `&self`; nodes are made of registers, so they are `Sync`.
+        // SAFETY: every pointer that is neither NIL nor TOKEN in a register or process of this lock
+        // came from `self.nodes`, which outlives `&self`; nodes are made of registers, so they are
+        // `Sync`.
         unsafe { M::follow(p) }
     }
 

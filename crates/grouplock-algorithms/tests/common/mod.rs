@@ -1,7 +1,8 @@
-//! Every lock of the crate, for tests that hold for all of them. A test file that uses this has `grouplock_algorithms` under
-//! the name `locks`.
+//! Every lock of the crate, for tests that hold for all of them. A test file that uses this has
+//! `grouplock_algorithms` under the name `locks`.
 
-/// Makes a module for each mutual exclusion lock on memory `$m`, with the tests that `$tests!(Lock)` expands to.
+/// Makes a module for each mutual exclusion lock on memory `$m`, with the tests that
+/// `$tests!(Lock)` expands to.
 #[allow(unused_macros, reason = "not every test file is about mutexes")]
 macro_rules! every_mutex {
     ($m:ty, $tests:ident) => {
@@ -21,7 +22,8 @@ macro_rules! every_withdrawing_mutex {
     };
 }
 
-/// The same for each group lock, those over a mutex over several. The printed algorithm of Maor and Taubenfeld is not among them: it is broken.
+/// The same for each group lock, those over a mutex over several. The printed algorithm of Maor and
+/// Taubenfeld is not among them: it is broken.
 #[allow(unused_macros, reason = "not every test file is about group locks")]
 macro_rules! every_group {
     ($m:ty, $tests:ident) => {
@@ -40,7 +42,8 @@ macro_rules! every_group {
     };
 }
 
-/// The same for those that serve sessions in rounds: where one process waits inside for another of its session, it may wait for ever.
+/// The same for those that serve sessions in rounds: where one process waits inside for another of
+/// its session, it may wait for ever.
 #[allow(unused_macros, reason = "not every test file is about group locks")]
 macro_rules! every_round {
     ($m:ty, $tests:ident) => {
@@ -48,7 +51,8 @@ macro_rules! every_round {
     };
 }
 
-/// The same for `phases` with each of its policies, and one of them cancelled. A table of its own, as four locks of one text need fewer tests each.
+/// The same for `phases` with each of its policies, and one of them cancelled. A table of its own,
+/// as four locks of one text need fewer tests each.
 #[allow(unused_macros, reason = "not every test file is about group locks")]
 macro_rules! every_policy {
     ($m:ty, $tests:ident) => {

@@ -38,7 +38,8 @@ fn check(claims: &Claims) {
     );
     assert_eq!(kind == Kind::Mutual, claims.sessions == Limit::NotApplicable, "{name}");
 
-    // Reads and writes alone cannot spin locally on distributed memory at a bounded cost, in these algorithms.
+    // Reads and writes alone cannot spin locally on distributed memory at a bounded cost, in these
+    // algorithms.
     if !claims.primitives.contains(&Primitive::CompareAndSwap) && kind == Kind::Mutual {
         assert_eq!(claims.rmr_dsm.claimed, Growth::Unbounded, "{name}");
     }
@@ -82,8 +83,8 @@ fn check_lines(text: Text, code: &str, begins: usize) {
     assert!(numbered >= 2, "{}: {numbered} accesses", text.file);
 }
 
-/// A page of `docs/algorithms` names the algorithm and its text, the index there leads to the page, and the crate's documentation has
-/// the module.
+/// A page of `docs/algorithms` names the algorithm and its text, the index there leads to the page,
+/// and the crate's documentation has the module.
 fn check_page(claims: &Claims) {
     let Claims { name, text, .. } = claims;
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -172,7 +173,8 @@ fn the_word_of_phases_is_that_of_grouplock() {
     assert_eq!(explored, include_str!("../../../grouplock/src/cores/phases/word.rs"));
 }
 
-/// A trace tells the number beside the line that was run: so the printed algorithm's lines stand there each in its own place.
+/// A trace tells the number beside the line that was run: so the printed algorithm's lines stand
+/// there each in its own place.
 #[test]
 fn the_specimen_has_every_line_of_the_paper_once() {
     let text = <locks::maor_taubenfeld::MaorTaubenfeld as RawGroup<Native>>::claims().text;
@@ -182,7 +184,8 @@ fn the_specimen_has_every_line_of_the_paper_once() {
         .map(|number| number.parse().expect("each line of the text does one line of the paper"))
         .collect();
     numbers.sort_unstable();
-    // All but those that only decide or end something (8, 10, 17, 18, 21, 23-25, 28, 32-34, 48), and the critical section.
+    // All but those that only decide or end something (8, 10, 17, 18, 21, 23-25, 28, 32-34, 48),
+    // and the critical section.
     let acting = [1..=7, 9..=9, 11..=16, 19..=20, 22..=22, 26..=27, 29..=31, 36..=47, 49..=50];
     assert_eq!(numbers, acting.into_iter().flatten().collect::<Vec<u32>>());
 }

@@ -66,8 +66,9 @@ fn thousands_of_processes_pass_through_a_group_lock() {
     }
 }
 
-/// Who joins gets the private variables and nodes of one who left, as they were left, and no register changes. So to the lock it is the same
-/// process, and what is explored with a fixed set of processes holds for those that come and go.
+/// Who joins gets the private variables and nodes of one who left, as they were left, and no
+/// register changes. So to the lock it is the same process, and what is explored with a fixed set
+/// of processes holds for those that come and go.
 fn is_taken_over<L: Debug, P: Debug>(
     lock: &L,
     passage: impl FnOnce(&mut P),
@@ -155,7 +156,8 @@ fn handover_never_has_more_than_two_nodes_per_process() {
 #[test]
 fn a_million_passages_of_handover_by_32_threads_over_7_sessions() {
     const THREADS: usize = 32;
-    // The thread sanitizer makes each of them thirty times as long, and one hand-over is as good as another to it.
+    // The thread sanitizer makes each of them thirty times as long, and one hand-over is as good as
+    // another to it.
     const PASSAGES: usize = if cfg!(tsan) { 100_000 } else { 1_000_000 };
     let lock = Group::<Handover>::new(0).expect("handover serves any number of processes");
     let start = std::time::Instant::now();

@@ -1,4 +1,5 @@
-//! Plain data behind every lock, on real threads: what the thread sanitizer and miri watch for races.
+//! Plain data behind every lock, on real threads: what the thread sanitizer and miri watch for
+//! races.
 //!
 //! No monitors here, and no clock: nothing but the lock orders the accesses.
 

@@ -18,7 +18,8 @@ const LATE: Duration = Duration::from_secs(60);
 struct Stops;
 
 thread_local! {
-    /// Whom the calling thread tells that it has ended its next doorway, and for whom it waits then.
+    /// Whom the calling thread tells that it has ended its next doorway, and for whom it waits
+    /// then.
     static AFTER_DOORWAY: Cell<Option<(Sender<()>, Receiver<()>)>> = const { Cell::new(None) };
 }
 
@@ -38,7 +39,8 @@ impl Memory for Stops {
     }
 }
 
-/// Half of the requests are given up if they have to wait. Mutual exclusion, first come first served among the others, nobody left behind.
+/// Half of the requests are given up if they have to wait. Mutual exclusion, first come first
+/// served among the others, nobody left behind.
 fn storm<G: WithdrawGroup<Watched> + 'static>(threads: usize, sessions: u64) -> Report {
     const REQUESTS: usize = 3_200;
     let (passages, seed) = (REQUESTS / threads, threads as u64 * 10 + sessions);
@@ -155,8 +157,9 @@ mod handover_withdraw {
         }
     }
 
-    /// A late process has swapped itself into `Tail` (line 2) and stops there until all before it but the first have given up. It passes
-    /// their nodes, gets in, and brings the nodes back. So there is one node more for each that it passes, and no more in later rounds.
+    /// A late process has swapped itself into `Tail` (line 2) and stops there until all before it
+    /// but the first have given up. It passes their nodes, gets in, and brings the nodes back. So
+    /// there is one node more for each that it passes, and no more in later rounds.
     #[test]
     fn a_late_process_brings_back_the_nodes_that_it_passed() {
         const PROCESSES: usize = 4;
@@ -181,7 +184,8 @@ mod handover_withdraw {
                     });
                     stopped.recv_timeout(LATE).expect("it ends its doorway");
                 };
-                // `b` waits behind `a`, and `c` behind `b`; the last of them sees the late process come and gives up, then the other does.
+                // `b` waits behind `a`, and `c` behind `b`; the last of them sees the late process
+                // come and gives up, then the other does.
                 let mut come_late = Some(come_late);
                 let given_up = b.enter_unless(2, || {
                     let mut come_late = || come_late.take().expect("asked once")();

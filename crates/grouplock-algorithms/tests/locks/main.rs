@@ -1,5 +1,5 @@
-//! The published locks as their users see them: one program, as each takes long to link. The macros of
-//! `common` run a test with every lock.
+//! The published locks as their users see them: one program, as each takes long to link. The macros
+//! of `common` run a test with every lock.
 
 #[macro_use]
 #[path = "../common/mod.rs"]

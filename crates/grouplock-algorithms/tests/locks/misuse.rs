@@ -1,4 +1,5 @@
-//! Bad input: what types cannot refuse is refused with an error that names the mistake, and nothing is lost.
+//! Bad input: what types cannot refuse is refused with an error that names the mistake, and nothing
+//! is lost.
 
 use grouplock_algorithms::black_white_bakery_gme::{BlackWhiteBakeryGme, MOST_PROCESSES};
 use grouplock_algorithms::burns_lamport::BurnsLamport;

@@ -43,7 +43,8 @@ macro_rules! broken_lock {
     };
 }
 
-/// What the monitors object to. Threads that happened to run one after the other give them nothing to object to; then once more.
+/// What the monitors object to. Threads that happened to run one after the other give them nothing
+/// to object to; then once more.
 fn objection<G: RawGroup<Watched> + 'static>(workout: Workout) -> Violation {
     let outcome = (0..50).find_map(|_| workout.group::<G>().err());
     outcome.expect("a broken lock is noticed")
@@ -66,7 +67,8 @@ fn an_open_door_is_good_enough_for_one_session() {
     assert_eq!(workout.group::<OpenDoor>().expect("nothing conflicts").entries, 2000);
 }
 
-/// A right lock, but whoever enters last is never let out of the count: the next session waits for ever.
+/// A right lock, but whoever enters last is never let out of the count: the next session waits for
+/// ever.
 #[derive(Debug, Default)]
 struct Forgetful {
     inside: Mutex<(u64, usize, usize)>,
@@ -103,7 +105,8 @@ fn a_lock_that_forgets_leaves_somebody_behind() {
     assert_eq!(violation.property, "nobody left behind");
 }
 
-/// The group lock people write by hand: right, but whoever shares the session inside walks past those that wait.
+/// The group lock people write by hand: right, but whoever shares the session inside walks past
+/// those that wait.
 #[derive(Debug, Default)]
 struct HandWritten {
     inside: Mutex<(u64, usize)>,

@@ -9,7 +9,8 @@ use grouplock_algorithms::Group;
 use grouplock_algorithms::memory::Native;
 use grouplock_algorithms::raw::RawGroup;
 
-/// All threads meet inside, again and again. Were one of them kept out, the others would wait for ever.
+/// All threads meet inside, again and again. Were one of them kept out, the others would wait for
+/// ever.
 fn all_meet_inside<G: RawGroup<Native> + 'static>(threads: usize, rounds: u64) {
     let lock = Arc::new(Group::<G>::new(threads).expect("this many are possible"));
     let meeting = Arc::new(Barrier::new(threads));

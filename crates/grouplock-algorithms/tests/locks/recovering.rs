@@ -165,8 +165,9 @@ fn died(lock: &Lock, me: Process) {
     unsafe { lock.died(me) };
 }
 
-/// One is inside and one waits, or dies on the way there; the first leaves, or dies meanwhile. A third one, who comes for another
-/// session than the first, gets in, wherever the two have died. Then all three places can be had again.
+/// One is inside and one waits, or dies on the way there; the first leaves, or dies meanwhile. A
+/// third one, who comes for another session than the first, gets in, wherever the two have died.
+/// Then all three places can be had again.
 #[test]
 fn whoever_lives_gets_in_wherever_the_others_died() {
     ALONE.set(true);
@@ -209,7 +210,8 @@ fn whoever_lives_gets_in_wherever_the_others_died() {
     assert!(cases > 400, "only {cases} cases");
 }
 
-/// A passage takes as many steps among many as among few; to build the links anew takes some for each place.
+/// A passage takes as many steps among many as among few; to build the links anew takes some for
+/// each place.
 #[test]
 fn a_passage_costs_a_constant_and_a_repair_is_linear() {
     ALONE.set(true);
@@ -279,7 +281,8 @@ fn storm() {
                     died(lock, me);
                     lock.join()
                 };
-                // A place is free when the dead has been buried, by one that waits: perhaps nobody does any more.
+                // A place is free when the dead has been buried, by one that waits: perhaps nobody
+                // does any more.
                 let tries = 1000;
                 for _ in 0..tries {
                     if !matches!(next, Err(CapacityError::Full { .. })) {

@@ -1,12 +1,12 @@
-//! Every lock on real threads, under the monitors: no two sessions inside at once, first come first served where that is
-//! claimed, nobody left behind.
+//! Every lock on real threads, under the monitors: no two sessions inside at once, first come first
+//! served where that is claimed, nobody left behind.
 
 use grouplock_algorithms as locks;
 use grouplock_algorithms::monitor::{Report, Violation, Watched, Workout};
 
 /// Entries per test, divided among the threads. Waiting threads of the fixed-size locks nap, so
-/// their tests take longest. `GROUPLOCK_ENTRIES` sets another number; `cargo xtask soak threads` uses
-/// a larger one.
+/// their tests take longest. `GROUPLOCK_ENTRIES` sets another number; `cargo xtask soak threads`
+/// uses a larger one.
 fn entries() -> usize {
     const BY_DEFAULT: usize = 8_000;
     std::env::var("GROUPLOCK_ENTRIES").map_or(BY_DEFAULT, |entries| {

@@ -1,11 +1,12 @@
 //! Every lock under loom: are the orderings strong enough?
 //!
-//! Loom runs a small program in all ways that the Rust memory model allows, and objects to accesses of the protected data that are
-//! not ordered. Two processes go through every lock, three through every mutex and most group locks. It is the wrong tool for
-//! the protocol itself (the explorer of `grouplock-lab` is for that): sizes stay small.
+//! Loom runs a small program in all ways that the Rust memory model allows, and objects to accesses
+//! of the protected data that are not ordered. Two processes go through every lock, three through
+//! every mutex and most group locks. It is the wrong tool for the protocol itself (the explorer of
+//! `grouplock-lab` is for that): sizes stay small.
 //!
-//! The specimen `maor_taubenfeld` is not here: its line 39 relies on all writes to a register having one order, which loom
-//! does not model (see `docs/verification.md`).
+//! The specimen `maor_taubenfeld` is not here: its line 39 relies on all writes to a register
+//! having one order, which loom does not model (see `docs/verification.md`).
 
 #[path = "../common/mod.rs"]
 #[macro_use]
@@ -30,8 +31,9 @@ const LIMIT: Duration = Duration::from_secs(1800);
 /// For so long a model is explored that need not end.
 const A_WHILE: Duration = Duration::from_secs(60);
 
-/// Explores `model`, all of it if there is no `bound`, else all with at most so many involuntary switches; but not for longer than `time`.
-/// Whether it came to the end. A process that waits for ever runs into the limit on branches, and the test fails.
+/// Explores `model`, all of it if there is no `bound`, else all with at most so many involuntary
+/// switches; but not for longer than `time`. Whether it came to the end. A process that waits for
+/// ever runs into the limit on branches, and the test fails.
 fn explore(
     bound: Option<usize>,
     time: Duration,
@@ -79,8 +81,8 @@ impl Data {
     }
 }
 
-/// Runs one thread per process. The processes join beforehand, here: joining uses a mutex of `std`, which loom cannot
-/// see, so a process that took over another's nodes would look like a race.
+/// Runs one thread per process. The processes join beforehand, here: joining uses a mutex of `std`,
+/// which loom cannot see, so a process that took over another's nodes would look like a race.
 fn run<L: Send + Sync + 'static, P: Send + 'static>(
     lock: L,
     processes: Vec<P>,
@@ -126,7 +128,8 @@ fn mutex<M: Memory, L: RawMutex<M> + 'static>(
     assert!(ended, "not explored to its end in {LIMIT:?}");
 }
 
-/// Process `p` makes a passage for each session in `sessions[p]`. Session 1 is for reading, the others are for writing.
+/// Process `p` makes a passage for each session in `sessions[p]`. Session 1 is for reading, the
+/// others are for writing.
 fn group<M: Memory, G: RawGroup<M> + 'static>(
     bound: Option<usize>,
     sessions: &'static [&'static [u64]],
@@ -135,7 +138,8 @@ fn group<M: Memory, G: RawGroup<M> + 'static>(
     assert!(ended, "not explored to its end in {LIMIT:?}");
 }
 
-/// As [`group`], for so long. `watch` is told of each process before each of its passages, and of how many it has made.
+/// As [`group`], for so long. `watch` is told of each process before each of its passages, and of
+/// how many it has made.
 fn explore_group<M: Memory, G: RawGroup<M> + 'static>(
     bound: Option<usize>,
     time: Duration,
@@ -267,7 +271,8 @@ mod three_processes {
     }
 }
 
-/// Handover, where a node that one process took over from another is used again: that is in its third passage, as a node rests for one.
+/// Handover, where a node that one process took over from another is used again: that is in its
+/// third passage, as a node rests for one.
 mod nodes_used_again {
     use super::*;
     use core::cell::RefCell;
@@ -277,7 +282,8 @@ mod nodes_used_again {
     use grouplock_algorithms::memory::Word;
 
     thread_local! {
-        /// The nodes that the first process began with, and in how many passages it used another. (Loom runs all threads of a model on one.)
+        /// The nodes that the first process began with, and in how many passages it used another.
+        /// (Loom runs all threads of a model on one.)
         static SEEN: RefCell<(Vec<Word>, usize)> = const { RefCell::new((Vec::new(), 0)) };
     }
 
@@ -341,13 +347,16 @@ mod giving_up {
     use grouplock_algorithms::raw::{WithdrawGroup, WithdrawMutex};
     use memory::{Relaxed, Swapping};
 
-    /// A session, and whether the request is given up as soon as it has to wait. Loom tries all moments for that.
+    /// A session, and whether the request is given up as soon as it has to wait. Loom tries all
+    /// moments for that.
     type Plan = &'static [(u64, bool)];
 
     thread_local! {
-        /// How many requests were given up, and how many were to be and got in. (Loom runs all threads of a model on one.)
+        /// How many requests were given up, and how many were to be and got in. (Loom runs all
+        /// threads of a model on one.)
         static SEEN: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
-        /// How many processes left when a node had been marked `FORWARD`: only then there are more than two for each process.
+        /// How many processes left when a node had been marked `FORWARD`: only then there are more
+        /// than two for each process.
         static FORWARDED: Cell<usize> = const { Cell::new(0) };
     }
 
@@ -405,7 +414,8 @@ mod giving_up {
             &[&[(2, false)], &[(1, true)], &[(1, false)]],
         ];
         for plans in PLANS {
-            // The first is inside, the second goes as far as line 7, and the third as far as line 2.
+            // The first is inside, the second goes as far as line 7, and the third as far as line
+            // 2.
             withdraw::<Loom>(Some(3), plans);
             assert!(FORWARDED.get() > 0, "no successor was late");
         }
@@ -435,7 +445,8 @@ mod giving_up {
         withdraw::<Relaxed>(None, &[&[(2, false)], &[(3, true)]]);
     }
 
-    /// Each process of [`JayantiJayanti`] makes these requests; whether they are given up as soon as they have to wait.
+    /// Each process of [`JayantiJayanti`] makes these requests; whether they are given up as soon
+    /// as they have to wait.
     fn abort<M: Memory>(bound: Option<usize>, plans: &'static [&'static [bool]]) {
         SEEN.set((0, 0));
         let ended = explore(bound, LIMIT, plans.len(), move || {
@@ -507,7 +518,8 @@ mod weaker_orderings {
     use grouplock_algorithms::pairwise_bakery::PairwiseBakery;
     use memory::{Fenceless, Relaxed};
 
-    /// Lines 7-8 against 10-11: each side writes, then misses what the other wrote, and the successor waits for ever.
+    /// Lines 7-8 against 10-11: each side writes, then misses what the other wrote, and the
+    /// successor waits for ever.
     #[test]
     #[should_panic(expected = "exceeded maximum number of branches")]
     fn the_printed_dvir_taubenfeld_1_needs_sequential_consistency() {

@@ -1,4 +1,5 @@
-//! Memory by loom: every access is one operation of the Rust memory model, explored in all its outcomes.
+//! Memory by loom: every access is one operation of the Rust memory model, explored in all its
+//! outcomes.
 
 use core::cell::{Cell, RefCell};
 use core::marker::PhantomData;
@@ -9,11 +10,12 @@ use loom::sync::atomic::{AtomicBool, AtomicPtr, fence};
 
 /// Memory that takes the orderings as they are.
 pub(crate) type Loom = AtStrength<FAITHFUL>;
-/// Memory that takes sequential consistency for acquire and release: what loom does if left to itself, and what is
-/// not enough for some.
+/// Memory that takes sequential consistency for acquire and release: what loom does if left to
+/// itself, and what is not enough for some.
 pub(crate) type Fenceless = AtStrength<FENCELESS>;
-/// Memory that takes the orderings as they are, and whose writes are swaps of the same ordering. Loom orders the writes to a register only as far as
-/// one happens before another, so that a write may stay unseen for ever after a swap by somebody else; it does order swaps. A swap continues a
+/// Memory that takes the orderings as they are, and whose writes are swaps of the same ordering.
+/// Loom orders the writes to a register only as far as one happens before another, so that a write
+/// may stay unseen for ever after a swap by somebody else; it does order swaps. A swap continues a
 /// release sequence, which a write ends: in that it is stronger.
 pub(crate) type Swapping = AtStrength<SWAPPING>;
 /// Memory that takes every ordering for relaxed.
@@ -38,13 +40,14 @@ impl<const STRENGTH: u8> Memory for AtStrength<STRENGTH> {
 }
 
 thread_local! {
-    /// After how many looks a waiter gives the branch up: see [`give_up_after`]. (Loom runs all threads of a model on one.)
+    /// After how many looks a waiter gives the branch up: see [`give_up_after`]. (Loom runs all
+    /// threads of a model on one.)
     static PATIENCE: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// With three processes, two that wait can take turns for ever and hold up the third. This prunes such runs once
-/// a waiter has looked so often. It also hides a wait that never ends, so models of two processes, where loom itself
-/// notices that, do without.
+/// With three processes, two that wait can take turns for ever and hold up the third. This prunes
+/// such runs once a waiter has looked so often. It also hides a wait that never ends, so models of
+/// two processes, where loom itself notices that, do without.
 pub(crate) fn give_up_after(looks: Option<usize>) {
     PATIENCE.set(looks.unwrap_or(usize::MAX));
 }
@@ -101,10 +104,11 @@ impl<T: Value, const STRENGTH: u8> LoomRegister<T, STRENGTH> {
     }
 }
 
-/// Does `step` with an order that loom models. Loom takes sequentially consistent accesses for acquire and
-/// release only, but it does model sequentially consistent fences. An access between two of those is at least as
-/// strong as the access it stands for, and where all accesses to the registers concerned are sequentially consistent it is
-/// exactly as strong: then both allow the interleavings and nothing else.
+/// Does `step` with an order that loom models. Loom takes sequentially consistent accesses for
+/// acquire and release only, but it does model sequentially consistent fences. An access between
+/// two of those is at least as strong as the access it stands for, and where all accesses to the
+/// registers concerned are sequentially consistent it is exactly as strong: then both allow the
+/// interleavings and nothing else.
 fn ordered<const STRENGTH: u8, R>(
     order: Ordering,
     weaker: Ordering,

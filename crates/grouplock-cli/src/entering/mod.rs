@@ -1,7 +1,7 @@
 //! Entering a room: the options, the wait, and what is reported about it.
 //!
-//! `run`, `enter` and `acquire` enter in the same way. The wait ends with the entry, with an error, or
-//! with a signal. [`nested`] knows the rooms that this process is inside already.
+//! `run`, `enter` and `acquire` enter in the same way. The wait ends with the entry, with an error,
+//! or with a signal. [`nested`] knows the rooms that this process is inside already.
 
 pub(crate) mod nested;
 mod options;

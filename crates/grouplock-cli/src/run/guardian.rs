@@ -55,8 +55,9 @@ impl Guardian {
     pub(super) fn start(command: Option<&Child>, holdings: &Holdings) -> Result<Self, RunError> {
         let what = "start a guardian for the command";
         let (listen, pipe) = pipe2(OFlag::O_CLOEXEC).map_err(RunError::system(what))?;
-        // SAFETY: the child makes system calls and small allocations, which the C libraries of Linux keep possible
-        // in a child even if other threads were allocating; it ends without running our destructors.
+        // SAFETY: the child makes system calls and small allocations, which the C libraries of
+        // Linux keep possible in a child even if other threads were allocating; it ends without
+        // running our destructors.
         match unsafe { fork() }.map_err(RunError::system(what))? {
             ForkResult::Parent { child } => Ok(Guardian { pid: child, pipe }),
             ForkResult::Child => {

@@ -131,8 +131,8 @@ fn run_inside(arguments: &Arguments, events: &mut Events) -> Result<Ending, RunE
 
 /// Enters all rooms, and says whether the room must be set up. If it must, we are alone.
 ///
-/// All processes enter rooms in one order, whatever order the options name. So no two processes wait
-/// for each other.
+/// All processes enter rooms in one order, whatever order the options name. So no two processes
+/// wait for each other.
 fn enter(
     arguments: &Arguments,
     signals: &Signals,
@@ -198,7 +198,8 @@ fn enter_room(
     let outer = OuterHolding::around(request)?;
     let mut request = request.clone();
     if outer.is_some() {
-        // The requests in front of us wait until the outer run ends, and the outer run waits for us.
+        // The requests in front of us wait until the outer run ends, and the outer run waits for
+        // us.
         request.patience = Patience::None;
     }
     let stays_alone = request.alone;

@@ -106,7 +106,8 @@ fn begin(arguments: &Arguments) -> Result<ExitCode, AcquireError> {
     let order = Order { arguments, request, kept, owner, stops };
     loop {
         let (answer, socket) = UnixStream::pair().map_err(system("make a socket"))?;
-        // SAFETY: this process has a single thread, so the child may do whatever its parent might have done.
+        // SAFETY: this process has a single thread, so the child may do whatever its parent might
+        // have done.
         let child = match unsafe { fork() }.map_err(system("start a keeper"))? {
             ForkResult::Parent { child } => child,
             ForkResult::Child => {
@@ -254,8 +255,9 @@ fn close_inherited(ours: &[BorrowedFd<'_>]) {
     let ours: Vec<RawFd> = ours.iter().map(AsRawFd::as_raw_fd).collect();
     for number in open_numbers() {
         if !ours.contains(&number) {
-            // SAFETY: nothing of ours is open here but `ours` and the standard streams. The directory that was just
-            // read is among the numbers and closed already, which does no harm: there is no other thread to reuse it.
+            // SAFETY: nothing of ours is open here but `ours` and the standard streams. The
+            // directory that was just read is among the numbers and closed already, which does no
+            // harm: there is no other thread to reuse it.
             unsafe { libc::close(number) };
         }
     }

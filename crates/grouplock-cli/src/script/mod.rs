@@ -1,5 +1,5 @@
-//! Rooms for scripts that cannot run one command: a descriptor keeps the holding ([`descriptor`]), or a
-//! process in the background does ([`acquire`], [`release`]).
+//! Rooms for scripts that cannot run one command: a descriptor keeps the holding ([`descriptor`]),
+//! or a process in the background does ([`acquire`], [`release`]).
 
 pub(crate) mod acquire;
 mod caller;

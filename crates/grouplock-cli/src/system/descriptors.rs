@@ -18,8 +18,9 @@ pub(crate) fn inherited(number: RawFd) -> Option<BorrowedFd<'static>> {
     if number < 0 {
         return None;
     }
-    // SAFETY: only its flags are read before it is known to be open. This program has opened nothing
-    // yet, so an open descriptor is the caller's. It stays open for as long as this process runs.
+    // SAFETY: only its flags are read before it is known to be open. This program has opened
+    // nothing yet, so an open descriptor is the caller's. It stays open for as long as this process
+    // runs.
     let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
     fcntl(descriptor, FcntlArg::F_GETFD).is_ok().then_some(descriptor)
 }

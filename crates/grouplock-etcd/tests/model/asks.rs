@@ -13,7 +13,8 @@ pub(crate) enum Mutant {
     None,
     /// Who comes in from the queue does not check that its own entry still exists: etcd's old bug.
     ClaimUnchecked,
-    /// Who comes in from the queue always begins a new epoch, although a holder of its session is inside.
+    /// Who comes in from the queue always begins a new epoch, although a holder of its session is
+    /// inside.
     ClaimOpens,
     /// Who comes in from the queue leaves the phase of the session before.
     ClaimKeepsPhase,

@@ -1,5 +1,5 @@
-//! The transactions, explored: whatever is late, lost, repeated or expired, no two sessions are inside at once.
-//! Beside them the parts that need no server.
+//! The transactions, explored: whatever is late, lost, repeated or expired, no two sessions are
+//! inside at once. Beside them the parts that need no server.
 
 mod asks;
 mod keys;

@@ -1,4 +1,5 @@
-//! As much of etcd as the transactions need: keys with revisions, leases, transactions within transactions.
+//! As much of etcd as the transactions need: keys with revisions, leases, transactions within
+//! transactions.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! What has really happened, written down by the model itself and not read from the keys: who came in, who left and who
-//! died inside.
+//! What has really happened, written down by the model itself and not read from the keys: who came
+//! in, who left and who died inside.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,8 @@ pub(crate) struct Truth {
     epoch: i64,
     /// Whether those of that phase are told that somebody died before it.
     told: bool,
-    /// Whether somebody has left after it had died. Some may have been told, and others need not be any more.
+    /// Whether somebody has left after it had died. Some may have been told, and others need not be
+    /// any more.
     late: bool,
     /// The largest epoch of a phase that is over, as nobody was present any more.
     over: i64,
@@ -38,9 +39,10 @@ impl Truth {
         self.came.entry(who).or_insert(revision);
     }
 
-    /// Somebody knows that it is inside and that these died, by what it saw at a revision. Whether that is right: the
-    /// epoch is none of a phase that is over; the dead have died; an opener knows all who had died in
-    /// earlier phases and are not buried; and either all of a phase are told of a death before it, or none.
+    /// Somebody knows that it is inside and that these died, by what it saw at a revision. Whether
+    /// that is right: the epoch is none of a phase that is over; the dead have died; an opener
+    /// knows all who had died in earlier phases and are not buried; and either all of a phase are
+    /// told of a death before it, or none.
     pub(crate) fn entered(&mut self, inside: &Holder, dead: &BTreeSet<Id>, seen: i64) -> Verdict {
         let buried = inside.died.as_ref().is_some_and(|kv| kv.value == epoch_told(inside.epoch));
         let told = buried || !dead.is_empty();
@@ -82,8 +84,9 @@ impl Truth {
         self.note_end();
     }
 
-    /// Somebody has written down that these died before its phase, so that they are told of no more. Whether that is
-    /// right: it is present, so that somebody knows who was told; and they are dead.
+    /// Somebody has written down that these died before its phase, so that they are told of no
+    /// more. Whether that is right: it is present, so that somebody knows who was told; and they
+    /// are dead.
     pub(crate) fn buried(&mut self, who: Id, dead: &BTreeSet<Id>) -> bool {
         self.died.retain(|id, _| !dead.contains(id));
         self.present.contains(&who) && !dead.iter().any(|id| self.came.contains_key(id))

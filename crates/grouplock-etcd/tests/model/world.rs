@@ -1,5 +1,6 @@
-//! Some who want to enter, a network that is late and repeats itself, leases that run out, watches that lag: as a state
-//! machine for stateright. What they ask and how they read the answers is the text that ships.
+//! Some who want to enter, a network that is late and repeats itself, leases that run out, watches
+//! that lag: as a state machine for stateright. What they ask and how they read the answers is the
+//! text that ships.
 
 use std::collections::BTreeSet;
 
@@ -19,8 +20,8 @@ pub(crate) const EXCLUSION: &str = "no two sessions are inside at once";
 pub(crate) const EPOCHS: &str = "epochs are shared and grow";
 /// Nobody passes one of another session who came before.
 pub(crate) const ORDER: &str = "first come, first served";
-/// Who opens a phase is told of all who died before, and all of its phase are told that somebody did. Nobody is told of
-/// one who did not die inside.
+/// Who opens a phase is told of all who died before, and all of its phase are told that somebody
+/// did. Nobody is told of one who did not die inside.
 pub(crate) const DEATHS: &str = "deaths are told";
 /// Who leaves is told how many of its keys were there.
 pub(crate) const LEAVING: &str = "who leaves is told the truth";
@@ -36,11 +37,13 @@ pub(crate) struct World {
     pub(crate) sessions: Vec<&'static str>,
     /// How often each enters.
     pub(crate) rounds: u8,
-    /// How many requests may be sent again while the first is on its way, or after its answer was lost.
+    /// How many requests may be sent again while the first is on its way, or after its answer was
+    /// lost.
     pub(crate) resends: u8,
     /// How many leases may run out.
     pub(crate) expiries: u8,
-    /// How often somebody may look at its mirror before it asks or leaves; who waits looks as often as it likes.
+    /// How often somebody may look at its mirror before it asks or leaves; who waits looks as often
+    /// as it likes.
     pub(crate) mirrors: u8,
     /// Whether they knock first.
     pub(crate) knocks: bool,
@@ -108,7 +111,8 @@ pub(crate) enum Action {
     GiveUp(usize),
     /// Its watch tells everything up to now.
     Watch(usize),
-    /// It sees in its mirror that it is its turn, that it is inside, or that it is out of the queue.
+    /// It sees in its mirror that it is its turn, that it is inside, or that it is out of the
+    /// queue.
     Look(usize),
     Leave(usize),
     Doubt(usize),
@@ -261,7 +265,8 @@ impl World {
         let person = &mut state.people[who];
         person.stage = Stage::Inside(inside.position, epoch);
         if inside.opened_phase && !inside.dead.is_empty() {
-            // It does not wait for an answer, so it may have left when this arrives: as if it had waited for too long.
+            // It does not wait for an answer, so it may have left when this arrives: as if it had
+            // waited for too long.
             let grave = |notice| Ask::Bury(Grave { inside: inside.clone(), notice });
             if self.delay {
                 person.asked.push((person.round, grave(true)));
@@ -452,8 +457,8 @@ impl Model for World {
             if state.expiries > 0 && alive && !person.doubts {
                 actions.push(Action::Doubt(who));
             }
-            // A lease ends only after its owner's clock has said so. Only one who is not inside may be without a clock:
-            // stopped, or robbed of its lease by hand.
+            // A lease ends only after its owner's clock has said so. Only one who is not inside may
+            // be without a clock: stopped, or robbed of its lease by hand.
             let entrant = self.entrant(who, person.round);
             let mark = keys().mark(&entrant.group, &entrant.id);
             let unaware =

@@ -1,8 +1,8 @@
 //! A waiter whose lease has ended must not be let in.
 //!
-//! etcd's own lock lets it in: it waits for the keys before its own to go, and does not look whether its own is still there. The
-//! first test is the control: it shows that the schedule finds the bug where there is one. The second is the same schedule with a
-//! room of ours.
+//! etcd's own lock lets it in: it waits for the keys before its own to go, and does not look
+//! whether its own is still there. The first test is the control: it shows that the schedule finds
+//! the bug where there is one. The second is the same schedule with a room of ours.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -14,8 +14,9 @@ use serde_json::{Value, json};
 
 use crate::cluster::{self, Cluster, gateway};
 
-/// Leases of a minute: none expires by itself, however slow the machine. They end by being revoked, which for those who wait is
-/// the same; and etcd's lock keeps the lease of a waiter alive by itself.
+/// Leases of a minute: none expires by itself, however slow the machine. They end by being revoked,
+/// which for those who wait is the same; and etcd's lock keeps the lease of a waiter alive by
+/// itself.
 fn lease(cluster: &Cluster) -> Value {
     cluster.call("/v3/lease/grant", &json!({ "TTL": 60 }))["ID"].clone()
 }
@@ -28,7 +29,8 @@ fn lock(server: SocketAddr, lease: &Value) -> JoinHandle<std::io::Result<Value>>
     })
 }
 
-/// Waits until there are so many keys of the lock. Who has made one waits, or will find the keys before its own.
+/// Waits until there are so many keys of the lock. Who has made one waits, or will find the keys
+/// before its own.
 fn await_keys(cluster: &Cluster, count: u64) {
     let everything = json!({ "key": "bG9jay8=", "range_end": "bG9jazA=", "count_only": true });
     let deadline = Instant::now() + Duration::from_secs(20);
@@ -65,7 +67,8 @@ fn etcds_own_lock_lets_it_in() {
     }
 }
 
-/// A room, through a client of its own: clients that differ in what they are told do not share a lease.
+/// A room, through a client of its own: clients that differ in what they are told do not share a
+/// lease.
 fn room(cluster: &Cluster, client: u32) -> Room {
     let place = format!("{}&timeout={}s", cluster.place(60), 5 + client);
     let places = Places::new().with(grouplock_etcd::opener());

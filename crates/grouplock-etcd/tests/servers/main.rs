@@ -1,4 +1,5 @@
-//! Rooms on real etcd servers, which the tests start themselves: alone, as clusters, and while they fail.
+//! Rooms on real etcd servers, which the tests start themselves: alone, as clusters, and while they
+//! fail.
 //!
 //! In one program, so that what they all need is compiled and linked once.
 

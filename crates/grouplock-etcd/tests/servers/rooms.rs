@@ -28,7 +28,8 @@ fn place(server: &Server, options: &str) -> String {
     format!("etcd://{}/{}?{options}", server.endpoint(), server::fresh_prefix())
 }
 
-/// The same place with a short lease, for those who are to lose it; long enough to be kept on a busy machine until then.
+/// The same place with a short lease, for those who are to lose it; long enough to be kept on a
+/// busy machine until then.
 fn short_of(place: &str) -> String {
     let (same, _) = place.split_once('?').expect("it has options");
     format!("{same}?ttl=3")
@@ -38,7 +39,8 @@ fn prefix(place: &str) -> &str {
     place.split(['/', '?']).nth(3).expect("it has a prefix")
 }
 
-/// Not a test: what [`actor::start`] runs. Enters and tells its epoch, or why not; before that, if it has to wait.
+/// Not a test: what [`actor::start`] runs. Enters and tells its epoch, or why not; before that, if
+/// it has to wait.
 #[test]
 fn actor() {
     let Some(role) = actor::role() else { return };
@@ -113,7 +115,8 @@ fn one_who_was_stopped_for_longer_than_its_lease_knows_it_at_once() {
     assert_eq!(stopped.hear().as_deref(), Some("lost"));
 }
 
-/// The clock of the standard library stands still while a machine sleeps. The servers' clocks do not.
+/// The clock of the standard library stands still while a machine sleeps. The servers' clocks do
+/// not.
 #[test]
 fn a_holder_whose_machine_slept_knows_it_at_once() {
     let Some(server) = server::shared() else { return };
@@ -315,8 +318,9 @@ fn after_a_server_that_does_not_answer_a_holder_knows_before_others_are_let_in()
     let stopped = Instant::now();
     assert!(matches!(watch.wait_until(stopped + LONG), Standing::Lost(_)));
     server.signal(Signal::SIGCONT);
-    // The last renewal was sent before the server was stopped, so the servers' lease lasts for three seconds at most from
-    // then on. What was promised has to end before. When this thread is told depends on how busy the machine is.
+    // The last renewal was sent before the server was stopped, so the servers' lease lasts for
+    // three seconds at most from then on. What was promised has to end before. When this thread is
+    // told depends on how busy the machine is.
     assert!(watch.valid_until().expect("it had a lease") < stopped + Duration::from_secs(3));
     assert!(matches!(guard.leave(), Err(RoomError::Lost(_))));
     // It goes on with another lease.
@@ -324,7 +328,8 @@ fn after_a_server_that_does_not_answer_a_holder_knows_before_others_are_let_in()
     again.leave().expect("it can be left");
 }
 
-/// A request that was answered too late may have been done all the same, and may be done again at any time.
+/// A request that was answered too late may have been done all the same, and may be done again at
+/// any time.
 #[test]
 fn requests_that_were_sent_twice_leave_nothing_behind() {
     if !server::is_installed() {
@@ -479,7 +484,8 @@ fn a_child_after_fork_is_told_to_open_the_room_itself() {
     let place = Arc::new(place(&server, "ttl=5"));
     let room = open(&place, "fork");
     drop(room.enter("a").expect("it is empty"));
-    // SAFETY: the child only asks the room, which fails before anything is locked or sent, and ends.
+    // SAFETY: the child only asks the room, which fails before anything is locked or sent, and
+    // ends.
     match unsafe { nix::unistd::fork() }.expect("it can be forked") {
         nix::unistd::ForkResult::Child => {
             let refused = matches!(room.try_enter("b"), Err(RoomError::Forked));

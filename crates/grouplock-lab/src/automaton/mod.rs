@@ -98,7 +98,8 @@ pub(crate) struct Node {
 #[derive(Clone, Debug)]
 pub(crate) struct Edge {
     pub(crate) target: LocalId,
-    /// For each placeholder of the target, the source's that it was; a stranger counts as the source's last.
+    /// For each placeholder of the target, the source's that it was; a stranger counts as the
+    /// source's last.
     pub(crate) env: Box<[u8]>,
     /// In the source's placeholders.
     pub(crate) notes: Box<[Note]>,
@@ -141,7 +142,8 @@ pub(crate) struct Automaton {
     outgoing: Vec<Vec<Obs>>,
     after_await: FxHashMap<LocalId, LocalId>,
     merges: FxHashMap<MergeKey, LocalId>,
-    /// Numbers of the merging edges, and from which of them some way comes to which target of another.
+    /// Numbers of the merging edges, and from which of them some way comes to which target of
+    /// another.
     merging: FxHashMap<(LocalId, Obs, String), u32>,
     reaches: FxHashSet<(u32, LocalId)>,
     /// With how many handles passages end over an edge.
@@ -307,8 +309,8 @@ impl Automaton {
         Ok(self.testify(source, obs, &other, witness))
     }
 
-    /// Adds the way over an edge to the edge's target, unless there are enough. (A failed round is no way: scripts are kept
-    /// free of them.)
+    /// Adds the way over an edge to the edge's target, unless there are enough. (A failed round is
+    /// no way: scripts are kept free of them.)
     fn testify(
         &mut self,
         source: LocalId,

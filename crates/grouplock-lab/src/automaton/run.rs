@@ -18,7 +18,8 @@ use crate::subject::Subject;
 use crate::trace::Section;
 use crate::value::{Obs, Val};
 
-/// An operation on packed values. The objects are real ones in a state, placeholders in the automaton.
+/// An operation on packed values. The objects are real ones in a state, placeholders in the
+/// automaton.
 pub(crate) type Op = Operation<Val>;
 
 impl Op {
@@ -56,7 +57,8 @@ pub(super) enum Stop {
         order: Ordering,
         at: &'static Location<'static>,
     },
-    /// At a merge point: what counts there (with its objects numbered anew), and which placeholders those were.
+    /// At a merge point: what counts there (with its objects numbered anew), and which placeholders
+    /// those were.
     Merge(Merge, String, Vec<u8>),
     RoundFailed,
     Panic(String),
@@ -78,8 +80,8 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    /// Whether two runs that were taken for one so far may still be. What a merge point shows of a handle may
-    /// differ: whether that makes a difference, the runs from there on tell.
+    /// Whether two runs that were taken for one so far may still be. What a merge point shows of a
+    /// handle may differ: whether that makes a difference, the runs from there on tell.
     pub(super) fn agrees_with(&self, other: &Shown) -> bool {
         let mut other = Shown { handle: self.handle.clone(), ..other.clone() };
         if let (Stop::Merge(here, ..), Stop::Merge(there, ..)) = (&self.stop, &other.stop)
@@ -311,8 +313,8 @@ struct Telling<'a> {
     known: &'a Known,
     text: String,
     placeholders: Vec<u8>,
-    /// An object that is not known, if there is one. Inside a passage that is a left-over of an earlier one in the
-    /// handle, and dead: if it were used, that would be noticed.
+    /// An object that is not known, if there is one. Inside a passage that is a left-over of an
+    /// earlier one in the handle, and dead: if it were used, that would be noticed.
     unknown: Option<usize>,
 }
 

@@ -1,9 +1,10 @@
 //! What counts as the same state.
 //!
-//! *Scrubbing*: the contents of an object that nobody can reach are dead. *Symmetry*: two states that differ only in
-//! which process or which object plays which part are one. A state is brought to a standard form by
-//! numbering objects in the order in which a walk through memory meets them, and by ordering the processes by
-//! what can be seen of them; where that leaves ties, all orders are tried and the least result is taken.
+//! *Scrubbing*: the contents of an object that nobody can reach are dead. *Symmetry*: two states
+//! that differ only in which process or which object plays which part are one. A state is brought
+//! to a standard form by numbering objects in the order in which a walk through memory meets them,
+//! and by ordering the processes by what can be seen of them; where that leaves ties, all orders
+//! are tried and the least result is taken.
 
 use super::state::{Env, MOST_PROCESSES, Proc, State};
 use crate::layout::Layout;
@@ -53,7 +54,8 @@ impl Reach {
     }
 }
 
-/// How a state was renamed: `order[i]` is the process that is now number `i`, `objects[o]` what object `o` is now.
+/// How a state was renamed: `order[i]` is the process that is now number `i`, `objects[o]` what
+/// object `o` is now.
 #[derive(Clone, Debug)]
 pub(crate) struct Renaming {
     pub(crate) order: Vec<usize>,
@@ -224,8 +226,8 @@ pub(crate) fn standard(state: State, layout: &Layout, what: Renamed) -> State {
     if what == Renamed::Nothing { state } else { canonical(&state, layout, what).0 }
 }
 
-/// Whether `state` stays the same, except for names, if two processes change places: then each can do
-/// what the other can.
+/// Whether `state` stays the same, except for names, if two processes change places: then each can
+/// do what the other can.
 pub(crate) fn may_swap(state: &State, layout: &Layout, p: usize, q: usize) -> bool {
     let mut order: Vec<usize> = (0..state.procs.len()).collect();
     let (before, _) = Walk::from_globals(state, layout).finish(&order);

@@ -37,8 +37,8 @@ pub(crate) fn check(stepper: &mut Stepper, state: &State) -> Result<(), Obstacle
     let any_withdraws = sections.contains(&Section::Withdrawing);
     for i in 0..stepper.bounding.len() {
         let property = stepper.bounding[i];
-        // A process that has taken no step of its exit section may stay. A process that withdraws may hold the
-        // exit lock and wait for one that enters after the release.
+        // A process that has taken no step of its exit section may stay. A process that withdraws
+        // may hold the exit lock and wait for one that enters after the release.
         let counts = |p: usize| {
             property != Property::GroupBoundedExit || sections[p] == Section::Exit && !any_withdraws
         };
@@ -118,8 +118,8 @@ fn nobody_can(property: Property) -> &'static str {
 const BOUND: usize = 500;
 
 impl Stepper {
-    /// Whether process `p` would get through its section if it ran alone from `state`; if it is inside,
-    /// through its exit.
+    /// Whether process `p` would get through its section if it ran alone from `state`; if it is
+    /// inside, through its exit.
     pub(crate) fn is_free(&mut self, state: &State, p: usize) -> Result<bool, Obstacle> {
         let leaves = self.section(state, p) == Section::Inside;
         let mut state = state.clone();
@@ -159,7 +159,8 @@ impl Stepper {
         node.head == Some(local) || node.step.is_none_or(|(_, op)| op.blocks())
     }
 
-    /// Whether process `p` waits for a condition that does not hold: no step of its own changes anything.
+    /// Whether process `p` waits for a condition that does not hold: no step of its own changes
+    /// anything.
     pub(crate) fn is_stuck(&mut self, state: &State, p: usize) -> Result<bool, Obstacle> {
         let local = state.procs[p].local;
         let node = self.node(local);

@@ -27,8 +27,8 @@ pub(crate) enum Unfinished {
     Liveness(String),
 }
 
-/// Visits every reachable state once and checks no property, so that a violation does not end it. It
-/// ignores what the text says about dead registers: a mutation may make that false.
+/// Visits every reachable state once and checks no property, so that a violation does not end it.
+/// It ignores what the text says about dead registers: a mutation may make that false.
 ///
 /// # Errors
 /// If the sizes are out of range.

@@ -35,7 +35,8 @@ pub(super) struct Deaths {
     state: Vec<usize>,
     ticket: Vec<usize>,
     tickets: Option<usize>,
-    /// The word of the latch that names its owner, and the mark of an ideal latch that its owner died.
+    /// The word of the latch that names its owner, and the mark of an ideal latch that its owner
+    /// died.
     latch: Option<usize>,
     left: Option<usize>,
     lives: Option<usize>,

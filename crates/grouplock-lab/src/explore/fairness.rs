@@ -30,14 +30,14 @@ use crate::property::{Properties, Property};
 use crate::subject::Subject;
 use crate::trace::Section;
 
-/// Searches for fair cycles that violate a property of `options`, after an exploration of all states
-/// gave `outcome`.
+/// Searches for fair cycles that violate a property of `options`, after an exploration of all
+/// states gave `outcome`.
 pub(super) fn look(subject: &Subject, options: &Options, mut outcome: Outcome) -> Outcome {
     let proved = |stronger| options.properties.contains(stronger);
     let asked = options.properties.and(Properties::FOR_EVER).iter();
     let asked: Vec<_> = asked.filter(|p| !p.follows_from().is_some_and(proved)).collect();
-    // If passages are bounded, no process passes infinitely often. A cycle in which none enters is still
-    // possible.
+    // If passages are bounded, no process passes infinitely often. A cycle in which none enters is
+    // still possible.
     let (ended, looked_for): (Vec<Property>, Vec<Property>) = asked.iter().partition(|property| {
         let passing = [
             Property::StarvationFreedom,
@@ -245,8 +245,8 @@ impl Graph {
         self.orders.names(order)[usize::from(step.choice.process)]
     }
 
-    /// A fair cycle that violates one of `asked`: the property, the process, the beginning, and the moves
-    /// once around.
+    /// A fair cycle that violates one of `asked`: the property, the process, the beginning, and the
+    /// moves once around.
     fn violation(&self, asked: &[Property]) -> Option<(Property, usize, Pair, Vec<Move>)> {
         let enters = |from: Pair, step: Transition, to: Pair| {
             // It may enter by its first step.
@@ -305,8 +305,8 @@ impl Graph {
     /// The pairs of a strongly connected component with a fair cycle.
     fn fair_cycle(&self, complaint: &Complaint<'_>) -> Option<Vec<Pair>> {
         let pairs = self.marks.len() * self.orders.count();
-        // Unreachable pairs, and pairs in which a process could take an ideal lock but never moves in the
-        // component.
+        // Unreachable pairs, and pairs in which a process could take an ideal lock but never moves
+        // in the component.
         let mut avoided = self.unreachable();
         loop {
             let mut again = false;
@@ -425,8 +425,8 @@ impl Graph {
         Some((way, end))
     }
 
-    /// Once around, fairly: with a move of each process that moves in `component`, and a state in which
-    /// each of the others cannot move, back to the beginning.
+    /// Once around, fairly: with a move of each process that moves in `component`, and a state in
+    /// which each of the others cannot move, back to the beginning.
     fn around(&self, complaint: &Complaint<'_>, component: &[Pair]) -> Vec<Move> {
         let within: FxHashSet<Pair> = component.iter().copied().collect();
         let by = |pair: Pair, step: Transition, to: Pair| {

@@ -97,7 +97,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// All claims of `subject`, all reductions, two threads, four gibibytes, a graph of three million.
+    /// All claims of `subject`, all reductions, two threads, four gibibytes, a graph of three
+    /// million.
     pub fn new(subject: &Subject, processes: usize, sessions: u64) -> Self {
         Options {
             processes,
@@ -173,16 +174,16 @@ impl Outcome {
         self.checked.iter().chain(violated).collect()
     }
 
-    /// The probability that an exploration missed a state because another one had the same fingerprint,
-    /// if fingerprints are random: at most one in 2⁶⁴ for each pair of states.
+    /// The probability that an exploration missed a state because another one had the same
+    /// fingerprint, if fingerprints are random: at most one in 2⁶⁴ for each pair of states.
     pub fn missed(&self) -> f64 {
         let states = self.states as f64;
         (states * (states - 1.0) / 2.0 / 2_f64.powi(64)).clamp(0.0, 1.0)
     }
 }
 
-/// The largest number of its own steps that a process takes, with this number of processes, before it
-/// gets where the property says.
+/// The largest number of its own steps that a process takes, with this number of processes, before
+/// it gets where the property says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepBound {
     /// The property.
@@ -217,9 +218,9 @@ impl Violation {
 pub struct Move {
     /// The process that moves.
     pub process: u8,
-    /// The session that it requests, if it was idle; [`Move::WITHDRAW`] if it withdraws, or learns of a
-    /// death; [`Move::DIE`] if it dies; from [`Move::REACHES`] on, which of its writes reaches memory;
-    /// otherwise zero.
+    /// The session that it requests, if it was idle; [`Move::WITHDRAW`] if it withdraws, or learns
+    /// of a death; [`Move::DIE`] if it dies; from [`Move::REACHES`] on, which of its writes reaches
+    /// memory; otherwise zero.
     pub session: u8,
 }
 
@@ -228,8 +229,8 @@ impl Move {
     pub const WITHDRAW: u8 = u8::MAX;
     /// Instead of a session: the process dies.
     pub const DIE: u8 = u8::MAX - 1;
-    /// This and larger numbers, instead of a session: the oldest write in the process's buffer reaches
-    /// memory, the second oldest, and so on.
+    /// This and larger numbers, instead of a session: the oldest write in the process's buffer
+    /// reaches memory, the second oldest, and so on.
     pub const REACHES: u8 = 128;
 
     /// Which of the process's writes reaches memory, if the move is of that kind.

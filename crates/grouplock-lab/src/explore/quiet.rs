@@ -15,9 +15,9 @@ use crate::value::{Obs, Val};
 const MOST_QUIET: usize = 100;
 
 impl Stepper {
-    /// Blanks what is dead, and takes the steps that no other process can notice or hinder: those on
-    /// objects that no other process can reach. Their order with the steps of others does not matter, so
-    /// one order is enough.
+    /// Blanks what is dead, and takes the steps that no other process can notice or hinder: those
+    /// on objects that no other process can reach. Their order with the steps of others does not
+    /// matter, so one order is enough.
     pub(crate) fn settle(&mut self, state: &mut State) -> Result<(), Obstacle> {
         let Reductions { scrub, alone, own, .. } = self.options.reductions;
         if !(scrub || alone || own) {
@@ -45,13 +45,15 @@ impl Stepper {
         Ok(())
     }
 
-    /// Blanks what idle processes will write before another process can read it: the registers of their own
-    /// objects that every passage initialises first. Returns which process can reach what then.
+    /// Blanks what idle processes will write before another process can read it: the registers of
+    /// their own objects that every passage initialises first. Returns which process can reach what
+    /// then.
     ///
-    /// Old pointers in such registers lead from one idle object to another, so that neither seems private.
-    /// So all are blanked first. Then those are restored whose object another process can still reach,
-    /// until nothing changes. What stays blank can be reached only through registers that are blank too. So
-    /// the first process that accesses one of them is its owner, and it writes.
+    /// Old pointers in such registers lead from one idle object to another, so that neither seems
+    /// private. So all are blanked first. Then those are restored whose object another process can
+    /// still reach, until nothing changes. What stays blank can be reached only through registers
+    /// that are blank too. So the first process that accesses one of them is its owner, and it
+    /// writes.
     fn scrub_overwritten(&mut self, state: &mut State) -> Result<Reach, Obstacle> {
         let mut blanked: Vec<(usize, usize, Val)> = Vec::new();
         for p in 0..state.procs.len() {
@@ -118,8 +120,8 @@ impl Stepper {
         Ok(common)
     }
 
-    /// Whether the next step of `p` is possible, is on an object of its own or reads a register that only
-    /// it writes, and is no event of a passage.
+    /// Whether the next step of `p` is possible, is on an object of its own or reads a register
+    /// that only it writes, and is no event of a passage.
     fn is_unseen(&mut self, state: &State, p: usize, reach: &Reach) -> Result<bool, Obstacle> {
         let local = state.procs[p].local;
         let node = self.node(local);

@@ -86,8 +86,9 @@ struct Search<'a> {
     end: Mutex<Option<End>>,
     /// The noted steps: when and where each was first taken.
     walked: Mutex<FxHashMap<NotedStep, (usize, LogPlace, Move)>>,
-    /// The first panic. It ends one execution, not the search: a lock that panics has often violated
-    /// another property before, which is a better report. So the search continues for a while.
+    /// The first panic. It ends one execution, not the search: a lock that panics has often
+    /// violated another property before, which is a better report. So the search continues for a
+    /// while.
     panic: Mutex<Option<(Fault, LogPlace, Move, u64)>>,
 }
 

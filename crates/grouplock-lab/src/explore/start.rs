@@ -64,8 +64,8 @@ impl Start {
                 stepper
             })
             .collect();
-        // No process has moved, so this only blanks. If it shows that the text is wrong, the first step shows
-        // that again, because the automaton keeps the fault.
+        // No process has moved, so this only blanks. If it shows that the text is wrong, the first
+        // step shows that again, because the automaton keeps the fault.
         let _ = steppers[0].settle(&mut initial);
         let alike = symmetric
             && (1..first.len()).all(same)

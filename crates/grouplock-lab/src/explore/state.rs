@@ -58,8 +58,8 @@ pub struct Proc {
     pub before: u8,
     /// Whether it has finished its doorway, and has not entered.
     pub past_doorway: bool,
-    /// Whether no process was active in another session when it finished its doorway, and it has not
-    /// entered.
+    /// Whether no process was active in another session when it finished its doorway, and it has
+    /// not entered.
     pub undisturbed: bool,
     /// Whether a process that requested the same session later has entered, and this one has not.
     pub enabled: bool,
@@ -102,8 +102,8 @@ impl Clone for State {
 }
 
 impl State {
-    /// The state in which all processes have joined and none has moved. With `forget`, registers that the
-    /// text calls dead from the start are blank.
+    /// The state in which all processes have joined and none has moved. With `forget`, registers
+    /// that the text calls dead from the start are blank.
     pub(crate) fn first(layout: &Layout, procs: &[(LocalId, Vec<usize>)], forget: bool) -> Self {
         let procs = procs.iter().map(|(local, env)| Proc {
             local: *local,

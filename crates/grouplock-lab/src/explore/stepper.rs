@@ -50,13 +50,15 @@ pub(crate) struct Stepper {
     pub(crate) layout: Arc<Layout>,
     nodes: Vec<Option<Arc<Node>>>,
     edges: FxHashMap<(LocalId, Obs), Arc<Edge>>,
-    /// For each local state of the remainder section, the registers that the next passage writes first.
+    /// For each local state of the remainder section, the registers that the next passage writes
+    /// first.
     pub(super) overwritten: FxHashMap<LocalId, Arc<[Target]>>,
     pub(super) subject: Subject,
     pub(super) options: Options,
     /// The checked properties that bound own steps.
     pub(super) bounding: Vec<Property>,
-    /// Whether steps are noted for them; the noted steps, and those that the search has not taken yet.
+    /// Whether steps are noted for them; the noted steps, and those that the search has not taken
+    /// yet.
     pub(super) notes_steps: bool,
     pub(super) noted: FxHashSet<NotedStep>,
     pub(super) newly_noted: Vec<NotedStep>,
@@ -182,8 +184,8 @@ impl Stepper {
         }
     }
 
-    /// Makes `choice` in `state`, and then the steps that no other process can notice. Returns whether
-    /// the process could move.
+    /// Makes `choice` in `state`, and then the steps that no other process can notice. Returns
+    /// whether the process could move.
     pub(crate) fn take(&mut self, state: &mut State, choice: Move) -> Result<bool, Obstacle> {
         let p = usize::from(choice.process);
         let moved = if choice.session == 0 {
@@ -199,8 +201,8 @@ impl Stepper {
             true
         } else {
             self.request(state, p, choice.session.into())?;
-            // A request accesses nothing. So it goes together with the first step, unless that may have to
-            // wait or belongs to the exit section.
+            // A request accesses nothing. So it goes together with the first step, unless that may
+            // have to wait or belongs to the exit section.
             let node = self.node(state.procs[p].local);
             if node.section == Section::Entering && node.step.is_some_and(|(_, op)| !op.blocks()) {
                 self.step(state, p)?;
@@ -318,8 +320,8 @@ impl Stepper {
         }
     }
 
-    /// What process `p` observes if its register held `old`: in its placeholders, with the object that it
-    /// did not know.
+    /// What process `p` observes if its register held `old`: in its placeholders, with the object
+    /// that it did not know.
     pub(super) fn observe(&self, state: &State, p: usize, op: Op, old: Val) -> (Obs, Option<u8>) {
         match op {
             Op::Cas(expected, _) if expected == old => return (Obs::SWAPPED, None),
@@ -404,8 +406,8 @@ impl Stepper {
         self.options.properties.contains(property)
     }
 
-    /// The other processes that have finished their doorways and wait, as sets: those in conflict with
-    /// `session`, and the rest.
+    /// The other processes that have finished their doorways and wait, as sets: those in conflict
+    /// with `session`, and the rest.
     fn waiting(&mut self, state: &State, p: usize, session: u64) -> (u8, u8) {
         let (mut conflicting, mut same) = (0, 0);
         for q in (0..state.procs.len()).filter(|&q| q != p && state.procs[q].past_doorway) {
@@ -419,7 +421,8 @@ impl Stepper {
         (conflicting, same)
     }
 
-    /// Whether process `q` requests, holds or leaves a session that conflicts with that of process `p`.
+    /// Whether process `q` requests, holds or leaves a session that conflicts with that of process
+    /// `p`.
     pub(super) fn disturbs(&mut self, state: &State, p: usize, q: usize) -> bool {
         let mine = self.node(state.procs[p].local).session;
         let node = self.node(state.procs[q].local);

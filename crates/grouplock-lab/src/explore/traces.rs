@@ -55,7 +55,8 @@ impl Told {
         let result = stepper.take(&mut self.state, choice);
         let events = stepper.log.take().unwrap_or_default();
         let after = stages(stepper, &self.state, names);
-        // A process enters or leaves in the step of the mover, not in the steps taken at once after it.
+        // A process enters or leaves in the step of the mover, not in the steps taken at once after
+        // it.
         let turn = events.iter().position(|event| matches!(event.what, What::Step { .. }));
         for (i, event) in events.into_iter().enumerate() {
             let event = event.renamed(|p| names.processes[p], |o| names.objects[o], &layout);
@@ -89,8 +90,8 @@ impl Told {
         Ok(moved)
     }
 
-    /// Continues with `choices`, and returns the violation at the end: `fault`, or what the last choice
-    /// shows.
+    /// Continues with `choices`, and returns the violation at the end: `fault`, or what the last
+    /// choice shows.
     pub(super) fn violation(
         mut self,
         stepper: &mut Stepper,
@@ -125,8 +126,8 @@ fn stages(stepper: &mut Stepper, state: &State, names: &Names) -> Vec<Stage> {
     stages
 }
 
-/// A fault's reason names processes by the numbers of its last state, always after the word "process" or in the
-/// opening "processes 0 and 1".
+/// A fault's reason names processes by the numbers of its last state, always after the word
+/// "process" or in the opening "processes 0 and 1".
 fn rename(because: &str, names: &Names) -> String {
     let mut words: Vec<String> = because.split(' ').map(str::to_owned).collect();
     for i in 1..words.len() {

@@ -24,13 +24,13 @@ use crate::trace::Section;
 /// How the next process is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schedule {
-    /// Any process that can move. In each run processes have different weights, so that some stay inside
-    /// for long and others pass often.
+    /// Any process that can move. In each run processes have different weights, so that some stay
+    /// inside for long and others pass often.
     Random,
-    /// Probabilistic concurrency testing (Burckhardt, Kothari, Musuvathi and Nagarakatte, ASPLOS 2010):
-    /// processes have random priorities, and the highest moves. At some random steps the process that
-    /// moves gets the lowest priority. A violation that needs no more such changes is found with a known
-    /// probability.
+    /// Probabilistic concurrency testing (Burckhardt, Kothari, Musuvathi and Nagarakatte, ASPLOS
+    /// 2010): processes have random priorities, and the highest moves. At some random steps the
+    /// process that moves gets the lowest priority. A violation that needs no more such changes is
+    /// found with a known probability.
     Pct {
         /// How many changes.
         changes: usize,
@@ -51,8 +51,8 @@ pub struct Sampling {
 }
 
 /// Draws executions of `subject` until one violates a property or there are enough. The verdict is
-/// [`Violated`](super::Verdict::Violated) or [`Limit`](super::Verdict::Limit), never that a property
-/// holds; `states` counts steps.
+/// [`Violated`](super::Verdict::Violated) or [`Limit`](super::Verdict::Limit), never that a
+/// property holds; `states` counts steps.
 ///
 /// # Errors
 /// As [`check`](super::check).

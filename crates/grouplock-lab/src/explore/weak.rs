@@ -62,10 +62,11 @@ pub enum MemoryModel {
     /// At once: sequential consistency, the papers' memory.
     #[default]
     Sc,
-    /// Total store order, as on x86: a process's writes reach memory in the order in which it made them.
+    /// Total store order, as on x86: a process's writes reach memory in the order in which it made
+    /// them.
     Tso,
-    /// Partial store order: a release comes after all earlier writes of its process; a relaxed write may
-    /// overtake writes to other registers.
+    /// Partial store order: a release comes after all earlier writes of its process; a relaxed
+    /// write may overtake writes to other registers.
     Pso,
 }
 
@@ -88,8 +89,8 @@ impl MemoryModel {
         *self == MemoryModel::Sc
     }
 
-    /// Whether an exploration under this model checks `property`. With store buffers it checks single states
-    /// and the order of service, but not infinite executions and not bounds on steps.
+    /// Whether an exploration under this model checks `property`. With store buffers it checks
+    /// single states and the order of service, but not infinite executions and not bounds on steps.
     pub fn checks(self, property: Property) -> bool {
         let steps_and_cycles = Properties::BOUNDING.contains(property)
             || Properties::FOR_EVER.contains(property) && property != Property::DeadlockFreedom;
@@ -242,7 +243,8 @@ impl Stepper {
         self.options.memory_model != MemoryModel::Sc && plain && node.order != Ordering::SeqCst
     }
 
-    /// Whether the buffer of process `p` lets it take the step of `node`, which may write `register`.
+    /// Whether the buffer of process `p` lets it take the step of `node`, which may write
+    /// `register`.
     pub(super) fn may_write(
         &mut self,
         state: &State,

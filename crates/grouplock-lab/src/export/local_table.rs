@@ -98,7 +98,8 @@ impl LocalTable {
         self.locals.iter().any(|local| matches!(local.node.step, Some((_, Op::AwaitCas(..)))))
     }
 
-    /// The most objects that a process knows at a time; with the one that it may just have learned of.
+    /// The most objects that a process knows at a time; with the one that it may just have learned
+    /// of.
     pub(super) fn most_known(&self) -> usize {
         let known = self.locals.iter().map(|local| local.node.arity);
         known.max().unwrap_or(0)

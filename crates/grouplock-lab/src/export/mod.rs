@@ -58,8 +58,9 @@ pub fn claimed(subject: &Subject) -> Properties {
     Properties::claimed(&subject.claims).and(EXPORTED.into_iter().collect())
 }
 
-/// A Promela model of `subject` with those of `options.properties` that can be [exported](EXPORTED). Its first lines say how to
-/// check it with Spin, and what remains to be trusted.
+/// A Promela model of `subject` with those of `options.properties` that can be
+/// [exported](EXPORTED). Its first lines say how to check it with Spin, and what remains to be
+/// trusted.
 ///
 /// ```
 /// use grouplock_lab::{Options, Properties, Property, export, registry};

@@ -11,7 +11,8 @@ use std::sync::Once;
 use corosensei::Yielder;
 use grouplock_algorithms::memory::{Home, Ordering, Site, Word};
 
-/// What a process does to a register. The values are words in a run, packed where an exploration keeps them.
+/// What a process does to a register. The values are words in a run, packed where an exploration
+/// keeps them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation<V = Word> {
     /// Observes the value.
@@ -176,7 +177,8 @@ pub(crate) enum Wish {
     Live(Vec<Word>, &'static Location<'static>),
 }
 
-/// The way out of a coroutine. It resumes with a cue, or with none if there are no more passages to make.
+/// The way out of a coroutine. It resumes with a cue, or with none if there are no more passages to
+/// make.
 pub(crate) type Suspend = Yielder<Option<Cue>, Wish>;
 
 /// A register, as it was made. Its first value is a word in a run, packed for an exploration.
@@ -242,7 +244,8 @@ pub(crate) fn set_up<R>(f: impl FnOnce() -> R) -> (R, Blueprint) {
     }
 }
 
-/// To be called once at the start of a coroutine; with the places of the lock's objects, if it is explored.
+/// To be called once at the start of a coroutine; with the places of the lock's objects, if it is
+/// explored.
 pub(super) fn begin(suspend: &Suspend, objects: Option<Rc<[*const ()]>>) {
     with(|context| *context = Context::Coroutine(NonNull::from(suspend), objects));
 }
@@ -261,15 +264,16 @@ pub(super) fn ask(wish: Wish) -> Option<Cue> {
             None
         }
     })?;
-    // SAFETY: `begin` was called with a reference that lives as long as the body of the coroutine, and this is
-    // called from within that body: `end` comes after it, and while others run, the context is theirs.
+    // SAFETY: `begin` was called with a reference that lives as long as the body of the coroutine,
+    // and this is called from within that body: `end` comes after it, and while others run, the
+    // context is theirs.
     let cue = unsafe { running.as_ref() }.suspend(wish);
     with(|context| *context = Context::Coroutine(running, objects));
     cue
 }
 
-/// Runs `f` and catches its panic. The panic hook does not print what an algorithm panics with: that is a finding, and
-/// reported as one. Other threads and times print as before.
+/// Runs `f` and catches its panic. The panic hook does not print what an algorithm panics with:
+/// that is a finding, and reported as one. Other threads and times print as before.
 pub(crate) fn catch_quietly<R>(f: impl FnOnce() -> R) -> std::thread::Result<R> {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -42,8 +42,8 @@ impl Memory for SimMemory {
 
     const GROWS: bool = false;
 
-    /// Each read in a round is a step of its own. A round that fails leaves no mark, so it leads back to the
-    /// place where it began; a round that succeeds leaves no mark but that.
+    /// Each read in a round is a step of its own. A round that fails leaves no mark, so it leads
+    /// back to the place where it began; a round that succeeds leaves no mark but that.
     #[track_caller]
     fn await_until(condition: impl Fn() -> bool) {
         context::await_until(condition, Location::caller());
@@ -58,8 +58,8 @@ impl Memory for SimMemory {
         context::live(|| words().into_iter().collect(), Location::caller());
     }
 
-    /// A lock that is explored may be broken in any way, so nothing is taken on trust: a pointer to nothing is a panic
-    /// of the algorithm, and a finding.
+    /// A lock that is explored may be broken in any way, so nothing is taken on trust: a pointer to
+    /// nothing is a panic of the algorithm, and a finding.
     unsafe fn follow<'a, T>(pointer: Ptr<T>) -> &'a T {
         assert!(context::is_object(pointer.place()), "{pointer:?} is followed");
         // SAFETY: it points to an object of the lock that is being run, which lives.
@@ -99,8 +99,8 @@ impl<T: Value> SimRegister<T> {
 
     /// Waits until the register holds `old` and writes `new`, all in one step.
     ///
-    /// No machine has this. It makes locks that are correct by definition, to put under an algorithm
-    /// that is to be explored apart from the lock it uses.
+    /// No machine has this. It makes locks that are correct by definition, to put under an
+    /// algorithm that is to be explored apart from the lock it uses.
     #[track_caller]
     pub fn await_cas(&self, old: T, new: T) {
         self.ask(Operation::AwaitCas(old.word(), new.word()), Ordering::Acquire);
@@ -171,7 +171,8 @@ impl Flag for SimFlag {
         self.0.write(value, Ordering::Relaxed);
     }
 
-    /// What the trait promises and no more: real flags release by a swap, which also waits for earlier writes.
+    /// What the trait promises and no more: real flags release by a swap, which also waits for
+    /// earlier writes.
     #[track_caller]
     fn signal(&self, value: bool) {
         self.0.write(value, Ordering::Release);

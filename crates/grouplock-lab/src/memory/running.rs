@@ -11,7 +11,8 @@ use crate::subject::Process;
 
 pub(crate) type Running = Coroutine<Option<Cue>, Wish, (), DefaultStack>;
 
-/// Enough for any algorithm and for a panic that comes out of it; only what is touched takes memory.
+/// Enough for any algorithm and for a panic that comes out of it; only what is touched takes
+/// memory.
 const STACK_BYTES: usize = 256 << 10;
 
 thread_local! {

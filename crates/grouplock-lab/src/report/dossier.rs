@@ -47,7 +47,8 @@ pub struct Mutant {
     pub processes: usize,
     /// How many sessions; one for a mutex.
     pub sessions: u64,
-    /// The property that it violates; `None` if the exploration was complete and found no violation.
+    /// The property that it violates; `None` if the exploration was complete and found no
+    /// violation.
     pub property: Option<Property>,
     /// States seen.
     pub states: u64,
@@ -82,8 +83,8 @@ pub struct Algorithm {
     pub registers: Vec<(usize, u64)>,
 }
 
-/// An exploration and its result. `grouplock-lab check --json` prints the same keys, so a dossier can
-/// read its output.
+/// An exploration and its result. `grouplock-lab check --json` prints the same keys, so a dossier
+/// can read its output.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Exploration {
     /// The algorithm's name.
@@ -177,8 +178,8 @@ pub enum CollectError {
 }
 
 impl Dossier {
-    /// The claims of every algorithm of the registry, and the outcomes of `tasks`. Calls `tell` with each
-    /// task and its number before it starts.
+    /// The claims of every algorithm of the registry, and the outcomes of `tasks`. Calls `tell`
+    /// with each task and its number before it starts.
     ///
     /// # Errors
     /// If a task names no algorithm, or a size that the algorithm cannot take.
@@ -198,12 +199,12 @@ impl Dossier {
         Ok(Dossier { algorithms: registered(), explorations, ..Dossier::default() })
     }
 
-    /// Counts the remote memory references of every `wanted` algorithm that can be measured, for each
-    /// number of processes in `sizes`. Calls `tell` with each before it starts.
+    /// Counts the remote memory references of every `wanted` algorithm that can be measured, for
+    /// each number of processes in `sizes`. Calls `tell` with each before it starts.
     ///
     /// # Errors
-    /// If the options are wrong. A size that an algorithm cannot have is skipped. An algorithm that breaks
-    /// is a result: it goes to [`broken`](Dossier::broken).
+    /// If the options are wrong. A size that an algorithm cannot have is skipped. An algorithm that
+    /// breaks is a result: it goes to [`broken`](Dossier::broken).
     pub fn count_references(
         &mut self,
         sizes: &[usize],

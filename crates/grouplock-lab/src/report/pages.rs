@@ -170,7 +170,8 @@ fn explored(evidence: &Dossier, names: &[&str]) -> Option<String> {
     markdown(&["lock", "size", "states", "seconds", "verdict"], &rows)
 }
 
-/// For each algorithm and property: exhausted up to a size, found false, not claimed or not checked.
+/// For each algorithm and property: exhausted up to a size, found false, not claimed or not
+/// checked.
 fn properties(evidence: &Dossier, names: &[&str]) -> Option<String> {
     let algorithms: Vec<&Algorithm> = evidence
         .algorithms

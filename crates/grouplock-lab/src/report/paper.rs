@@ -17,7 +17,8 @@ pub struct Paper {
     /// The rows it prints for algorithms that the lab has.
     #[doc(hidden)]
     pub printed: &'static [PrintedRow],
-    /// The rows it prints for algorithms that the lab does not have: what it calls them, and a word for each column but the first.
+    /// The rows it prints for algorithms that the lab does not have: what it calls them, and a word
+    /// for each column but the first.
     pub(super) quoted: &'static [[&'static str; 2]],
     /// What a reader of the table should know.
     pub(super) notes: &'static [&'static str],
@@ -26,15 +27,16 @@ pub struct Paper {
 /// A column: its heading and its question about an algorithm.
 pub(super) type Column = (&'static str, fn(&Case<'_>) -> Cell);
 
-/// A row as printed: the algorithm as the lab and as the paper calls it, and a word for each column but the first, which
-/// the papers take for granted.
+/// A row as printed: the algorithm as the lab and as the paper calls it, and a word for each column
+/// but the first, which the papers take for granted.
 pub type PrintedRow = [&'static str; 3];
 
 impl Paper {
     /// Both.
     pub const ALL: [Paper; 2] = [Paper::MAOR_TAUBENFELD, Paper::HE];
 
-    /// Maor and Taubenfeld, Constant RMR Group Mutual Exclusion for Arbitrarily Many Processes and Sessions (2021).
+    /// Maor and Taubenfeld, Constant RMR Group Mutual Exclusion for Arbitrarily Many Processes and
+    /// Sessions (2021).
     pub const MAOR_TAUBENFELD: Paper = Paper {
         name: "maor-taubenfeld",
         title: "Table 1 of Maor and Taubenfeld 2021",

@@ -199,8 +199,8 @@ impl Plan {
         tasks
     }
 
-    /// The numbers of processes for which remote references are counted, and the effort of the search for
-    /// expensive passages.
+    /// The numbers of processes for which remote references are counted, and the effort of the
+    /// search for expensive passages.
     pub fn references(self) -> (&'static [usize], rmr::Options) {
         let quick = rmr::Options {
             passages: 4,

@@ -194,7 +194,8 @@ impl<'a> Case<'a> {
         Cell { measured, how, support, ..cell }
     }
 
-    /// Exhausting any number of passages shows that there are finitely many states, so that registers are bounded.
+    /// Exhausting any number of passages shows that there are finitely many states, so that
+    /// registers are bounded.
     pub(super) fn registers(&self) -> Cell {
         let claim = self.claims().bounded_registers;
         let all = self.dossier.explorations.iter().filter(|exploration| {
@@ -225,7 +226,8 @@ fn rank(exploration: &Exploration) -> (usize, u64, u8) {
 #[derive(Default)]
 struct Evidence<'a> {
     refuted: Option<&'a Exploration>,
-    /// Those that exhausted their size, of which none reaches further than another in every respect.
+    /// Those that exhausted their size, of which none reaches further than another in every
+    /// respect.
     exhausted: Vec<&'a Exploration>,
     limited: Option<&'a Exploration>,
     ideal: Option<&'a str>,
@@ -236,8 +238,8 @@ impl Evidence<'_> {
         self.ideal == Some(exploration.algorithm.as_str())
     }
 
-    /// Drops the exhausted sizes that others make superfluous. What holds of the whole says more than what
-    /// holds over an ideal lock.
+    /// Drops the exhausted sizes that others make superfluous. What holds of the whole says more
+    /// than what holds over an ideal lock.
     fn keep_furthest(&mut self) {
         let mut all = std::mem::take(&mut self.exhausted);
         all.sort_by_key(|exploration| (!self.is_ideal(exploration), rank(exploration)));

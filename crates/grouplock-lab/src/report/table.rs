@@ -32,7 +32,8 @@ pub struct Table {
 pub struct Quoted {
     /// What the paper's table calls the algorithm.
     pub called: &'static str,
-    /// What it prints, for each column; nothing in the first, as papers take mutual exclusion for granted.
+    /// What it prints, for each column; nothing in the first, as papers take mutual exclusion for
+    /// granted.
     pub printed: Vec<&'static str>,
 }
 
@@ -88,7 +89,8 @@ impl Cell {
 }
 
 impl Table {
-    /// The table of `paper` for the group locks in `dossier`: first those that the paper lists, then the others.
+    /// The table of `paper` for the group locks in `dossier`: first those that the paper lists,
+    /// then the others.
     pub fn measured(paper: Paper, dossier: &Dossier) -> Self {
         let mut names: Vec<&str> = paper.printed.iter().map(|row| row[0]).collect();
         for algorithm in &dossier.algorithms {

@@ -62,7 +62,8 @@ use crate::trace::Section;
 use crate::value::{Obs, Val};
 use crate::{ideal, registry};
 
-/// What a passage costs at most, whatever the number of processes: proven, see `rmr/bound.rs` for how.
+/// What a passage costs at most, whatever the number of processes: proven, see `rmr/bound.rs` for
+/// how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds(PerModel<u64>);
 
@@ -73,8 +74,8 @@ impl Bounds {
     }
 }
 
-/// The proven bounds of the algorithm called `name`. `None` if it has none, or none that can be proven like this: then its
-/// cost depends on the number of processes, as far as this shows.
+/// The proven bounds of the algorithm called `name`. `None` if it has none, or none that can be
+/// proven like this: then its cost depends on the number of processes, as far as this shows.
 ///
 /// ```
 /// use grouplock_lab::rmr::{Model, bounds};
@@ -120,8 +121,8 @@ pub fn bounds_with(subject: &Subject, processes: usize) -> Option<(Bounds, usize
     Some((Bounds(search.passage), search.longest.len(), search.cells.len()))
 }
 
-/// The number of processes of the lock that the code is run on. There must be an object left that a process does not know;
-/// apart from that it makes no difference.
+/// The number of processes of the lock that the code is run on. There must be an object left that a
+/// process does not know; apart from that it makes no difference.
 #[doc(hidden)]
 pub const PROCESSES: usize = 5;
 /// The limits of the search: values of a register, states of a passage, accesses of a passage.
@@ -133,7 +134,8 @@ const MOST_ACCESSES: usize = 200;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Unproven;
 
-/// Registers that may hold the same values: one that lies in no object, or one place in all objects of a kind.
+/// Registers that may hold the same values: one that lies in no object, or one place in all objects
+/// of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum RegisterKind {
     Global(usize),
@@ -325,8 +327,8 @@ impl PathSearch {
         Ok(longest)
     }
 
-    /// What the register may hold when `op` comes, and what the process then observes: nothing if it goes on waiting. What
-    /// `op` writes is noted.
+    /// What the register may hold when `op` comes, and what the process then observes: nothing if
+    /// it goes on waiting. What `op` writes is noted.
     fn observed(
         &mut self,
         state: &PassageState,
@@ -369,7 +371,8 @@ impl PathSearch {
         })
     }
 
-    /// Whether another process may have written this into the register since `state`'s process last accessed it.
+    /// Whether another process may have written this into the register since `state`'s process last
+    /// accessed it.
     fn may_come_from_others(&self, state: &PassageState, target: Target, told: Obs) -> bool {
         let by_others = &self.cells[&state.cell(target)].by_others;
         !state.is_own(target) || by_others.contains(&told) || by_others.contains(&Obs::FAILED)

@@ -5,18 +5,20 @@ use grouplock_algorithms::claims::Growth;
 /// What grows with the number of processes.
 type Curve = fn(f64) -> f64;
 
-/// Below this, there are too few processes to get in each other's way: costs rise with them even if they have a bound.
+/// Below this, there are too few processes to get in each other's way: costs rise with them even if
+/// they have a bound.
 const SETTLED: f64 = 8.0;
 
 /// The growth that explains the points (processes, cost) best.
 ///
-/// * If the cost rises by less than one half for each doubling of the processes, from eight on if there are two
-///   such sizes, it is constant: costs are whole numbers, and one more or less says nothing.
-/// * Otherwise it is the curve a + b·log N, a + b·N or a + b·N² that comes closest, in proportion to the cost.
-///   The simpler one is preferred if a larger one is hardly better.
+/// * If the cost rises by less than one half for each doubling of the processes, from eight on if
+///   there are two such sizes, it is constant: costs are whole numbers, and one more or less says
+///   nothing.
+/// * Otherwise it is the curve a + b·log N, a + b·N or a + b·N² that comes closest, in proportion
+///   to the cost. The simpler one is preferred if a larger one is hardly better.
 ///
-/// Fewer than two sizes say nothing: [`Growth::NotStated`]. And no number of points tells a bound: this is what the
-/// points look like. For a bound see [`bounds`](super::bounds).
+/// Fewer than two sizes say nothing: [`Growth::NotStated`]. And no number of points tells a bound:
+/// this is what the points look like. For a bound see [`bounds`](super::bounds).
 ///
 /// ```
 /// use grouplock_algorithms::claims::Growth;
@@ -47,7 +49,8 @@ pub fn fit(points: &[(usize, u64)]) -> Growth {
     good.map_or(Growth::NotStated, |&(growth, _)| growth)
 }
 
-/// The a and b for which a + b·curve comes closest to the points (processes, cost, weight): least squares.
+/// The a and b for which a + b·curve comes closest to the points (processes, cost, weight): least
+/// squares.
 fn line(points: impl Iterator<Item = (f64, f64, f64)>, curve: Curve) -> (f64, f64) {
     let [mut w, mut wx, mut wy, mut wxx, mut wxy] = [0.0; 5];
     for (n, y, weight) in points {

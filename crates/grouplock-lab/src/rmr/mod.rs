@@ -90,11 +90,11 @@ pub struct Measurement {
     pub processes: usize,
     /// The cost of the most expensive passage that was found. Others may cost more.
     pub max: u64,
-    /// The mean over the passages of the random and round robin schedules. The others choose a victim, so
-    /// a mean over them says nothing.
+    /// The mean over the passages of the random and round robin schedules. The others choose a
+    /// victim, so a mean over them says nothing.
     pub mean: f64,
-    /// If waiters can withdraw or the claim is amortised: the largest mean over all requests of one run,
-    /// with the withdrawn ones.
+    /// If waiters can withdraw or the claim is amortised: the largest mean over all requests of one
+    /// run, with the withdrawn ones.
     pub amortised: Option<f64>,
     /// How many passages were made in all.
     pub passages: u64,
@@ -104,8 +104,8 @@ pub struct Measurement {
     pub by_interval_contention: Vec<Contended>,
     /// The schedule that gave `max`.
     pub schedule: String,
-    /// Whether a process waited for a register outside its own memory. On distributed memory that has no
-    /// bound, whatever `max` is. With coherent caches it is false.
+    /// Whether a process waited for a register outside its own memory. On distributed memory that
+    /// has no bound, whatever `max` is. With coherent caches it is false.
     pub remote_spinning: bool,
 }
 
@@ -173,10 +173,12 @@ pub fn names() -> Vec<&'static str> {
     registry::measured().iter().map(|lock| lock.name).collect()
 }
 
-/// Measures the algorithm called `name` under all schedules: one result for each of [`Model::ALL`], in that order.
+/// Measures the algorithm called `name` under all schedules: one result for each of [`Model::ALL`],
+/// in that order.
 ///
 /// # Errors
-/// If there is no such algorithm, if the options make no sense, or if the algorithm breaks while it is measured.
+/// If there is no such algorithm, if the options make no sense, or if the algorithm breaks while it
+/// is measured.
 pub fn measure(
     name: &str,
     processes: usize,
@@ -215,7 +217,8 @@ fn named(name: &str) -> Result<Subject, RmrError> {
     Ok(registry::named("algorithm", &registry::measured(), |lock| lock.name, name)?)
 }
 
-/// The algorithm called `name`, with the lock inside that it is measured with, if [`measure`] would try.
+/// The algorithm called `name`, with the lock inside that it is measured with, if [`measure`] would
+/// try.
 ///
 /// # Errors
 /// What is wrong with the question.

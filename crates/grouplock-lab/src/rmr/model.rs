@@ -15,9 +15,9 @@ use crate::memory::context::Operation;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Model {
-    /// Coherent caches by the letter of Maor and Taubenfeld 2021, section 2.3: "communication is caused only by a
-    /// remote write access that overwrites a different value or by the first remote read access by a process that
-    /// detects a value written by a different process".
+    /// Coherent caches by the letter of Maor and Taubenfeld 2021, section 2.3: "communication is
+    /// caused only by a remote write access that overwrites a different value or by the first
+    /// remote read access by a process that detects a value written by a different process".
     ///
     /// * A write counts if it changes the value, even if no other process ever read the register.
     /// * A read counts if this process never read the register before, or if another one has
@@ -32,16 +32,18 @@ pub enum Model {
     ///   fails. It hits if no other process has accessed the register since this process last wrote
     ///   it. Otherwise it counts, and every other copy is gone, whether or not the value changed.
     CcWriteBack,
-    /// Coherent caches by the letter of He, Gopalakrishnan and Gafni 2018, section 1.1: write through, invalidate.
+    /// Coherent caches by the letter of He, Gopalakrishnan and Gafni 2018, section 1.1: write
+    /// through, invalidate.
     ///
-    /// * Every write counts and "invalidates all cached copies of that variable", the writer's own among them: their
-    ///   count for the waiting loops has one reference for a process that reads the token it wrote.
+    /// * Every write counts and "invalidates all cached copies of that variable", the writer's own
+    ///   among them: their count for the waiting loops has one reference for a process that reads
+    ///   the token it wrote.
     /// * A read counts if there is no valid copy, and leaves one.
-    /// * An operation that reads and writes is done at the memory: it counts always. It invalidates as a write
-    ///   does unless it is a compare-and-swap that fails. (The paper has none.)
+    /// * An operation that reads and writes is done at the memory: it counts always. It invalidates
+    ///   as a write does unless it is a compare-and-swap that fails. (The paper has none.)
     CcWriteThrough,
-    /// Distributed shared memory: an access counts unless the register lies in the memory of the process
-    /// ([`Home::Process`]).
+    /// Distributed shared memory: an access counts unless the register lies in the memory of the
+    /// process ([`Home::Process`]).
     ///
     /// A waiting process pays for each read, and it reads only after another process wrote. So a
     /// wait on a register elsewhere costs less here than it would: without bound. Such waits are
@@ -116,8 +118,8 @@ impl Effect {
 
 /// The caches of all processes under each of the three protocols, and where registers lie.
 ///
-/// A copy is current if it has the register's version. So an invalidation is one addition, however many
-/// processes hold a copy.
+/// A copy is current if it has the register's version. So an invalidation is one addition, however
+/// many processes hold a copy.
 #[derive(Debug)]
 pub struct Caches {
     processes: usize,

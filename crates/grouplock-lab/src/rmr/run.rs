@@ -67,12 +67,13 @@ pub(crate) enum Withdraws {
     All,
 }
 
-/// The work of all processes. A passage's share of it depends on the seed, the process and the passage's number, not
-/// on the schedule: so two schedules can be compared.
+/// The work of all processes. A passage's share of it depends on the seed, the process and the
+/// passage's number, not on the schedule: so two schedules can be compared.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Workload {
     pub(crate) sessions: Sessions,
-    /// How many processes take part, the lowest ones; the others never leave their remainder sections.
+    /// How many processes take part, the lowest ones; the others never leave their remainder
+    /// sections.
     pub(crate) active: usize,
     pub(crate) passages: usize,
     /// Whether processes take their time, some of them much, inside and outside.
@@ -113,8 +114,8 @@ impl Workload {
         }
     }
 
-    /// For how many steps a process idles in its critical section or its remainder section: none in half of the
-    /// cases, and twice as many half as often from there.
+    /// For how many steps a process idles in its critical section or its remainder section: none in
+    /// half of the cases, and twice as many half as often from there.
     pub(crate) fn dwell(&self, process: usize, passage: usize, inside: bool) -> u32 {
         let what = 1 + u64::from(inside);
         if self.dwells { idle(self.draw(process, passage, what).u32(..)) } else { 0 }
@@ -173,8 +174,8 @@ pub(crate) fn run(
     Err(RmrError::Broken { algorithm, processes, schedule, failure })
 }
 
-/// Far more than any of the algorithms takes: a process of the Burns-Lamport lock may be sent back N² times and
-/// look at N others each time.
+/// Far more than any of the algorithms takes: a process of the Burns-Lamport lock may be sent back
+/// N² times and look at N others each time.
 fn most_steps(processes: usize, passages: usize) -> u64 {
     16 * (processes as u64 + 16).pow(3) * (passages as u64 + 1)
 }

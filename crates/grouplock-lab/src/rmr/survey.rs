@@ -130,8 +130,8 @@ fn own(lock: &Subject, processes: usize) -> Sessions {
 
 /// A hill, and how far up it the search is.
 struct Climb {
-    /// Whether only a few processes take part: the fewer they are, the sooner the search hits on the one order
-    /// that hurts.
+    /// Whether only a few processes take part: the fewer they are, the sooner the search hits on
+    /// the one order that hurts.
     few: bool,
     /// The model that says what is up.
     model: usize,
@@ -149,7 +149,8 @@ struct Top {
 /// What setting up a run costs for each process, in steps.
 const SET_UP: u64 = 128;
 
-/// Climbs for each model by itself, with all processes and with a few, as long as the options allow.
+/// Climbs for each model by itself, with all processes and with a few, as long as the options
+/// allow.
 fn search(
     lock: &Subject,
     processes: usize,

@@ -33,7 +33,8 @@ fn verdicts_agree_and_reductions_only_save() {
         for outcome in &outcomes {
             assert_eq!(outcome.verdict, Verdict::Holds, "{name}: {:?}", outcome.violation);
         }
-        // One reduction more can cost a few states: "dead" is a value that the first state does not have.
+        // One reduction more can cost a few states: "dead" is a value that the first state does not
+        // have.
         let [all, .., none] = outcomes;
         assert!(all.states <= none.states, "{name}: {} and {}", all.states, none.states);
     }

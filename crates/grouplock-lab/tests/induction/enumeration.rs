@@ -55,8 +55,8 @@ fn symmetry_loses_no_state() {
     }
 }
 
-/// A state that differs from one of an execution in a few variables satisfies the invariant if and only if it is in one of
-/// the cases, and it is in no more than one.
+/// A state that differs from one of an execution in a few variables satisfies the invariant if and
+/// only if it is in one of the cases, and it is in no more than one.
 #[test]
 fn a_state_satisfies_the_invariant_if_it_is_in_a_case() {
     const TRIED: usize = 20_000;

@@ -1,4 +1,5 @@
-//! The invariant of `docs/proofs/handover.md`, conjunct by conjunct, by the numbers and names it has there.
+//! The invariant of `docs/proofs/handover.md`, conjunct by conjunct, by the numbers and names it
+//! has there.
 
 use crate::state::{GONE, Lazy, NIL, Pc, Size, State, Var, node, record, to};
 
@@ -262,7 +263,8 @@ fn predecessor(v: &View) -> Lazy<bool> {
     })
 }
 
-/// `pred` of one who is first is GONE, and rests: in the hands of who is at line 19, or else as somebody's `cool`.
+/// `pred` of one who is first is GONE, and rests: in the hands of who is at line 19, or else as
+/// somebody's `cool`.
 fn late_successor(v: &View) -> Lazy<bool> {
     View::each(v.at(is_unlinked), |p| {
         if !v.is_at(p, 1)? {

@@ -1,4 +1,5 @@
-//! The invariant of `docs/proofs/handover.md`: every step keeps it, from every state that satisfies it, reachable or not.
+//! The invariant of `docs/proofs/handover.md`: every step keeps it, from every state that satisfies
+//! it, reachable or not.
 
 mod enumeration;
 mod invariant;
@@ -124,7 +125,8 @@ fn every_step_keeps_the_invariant_with_five_processes() {
     induct(5, 2);
 }
 
-/// Without one of its conjuncts, some step does not keep the invariant, or it does not imply what it is for.
+/// Without one of its conjuncts, some step does not keep the invariant, or it does not imply what
+/// it is for.
 #[test]
 fn every_conjunct_is_needed() {
     let goals = goals();

@@ -1,14 +1,17 @@
 //! All states that satisfy an invariant, and what every step makes of it.
 //!
-//! The conjuncts are evaluated one after the other on a state of which nothing is known but where the processes are. When
-//! one needs a variable, the search goes on with each value of the variable's type; when one is false, there is no state
-//! here; when all are true, whatever the other variables hold, all of those states satisfy the invariant. They are one
-//! *case*. From each case every step of every process is taken in the same way, and the invariant is evaluated after it.
+//! The conjuncts are evaluated one after the other on a state of which nothing is known but where
+//! the processes are. When one needs a variable, the search goes on with each value of the
+//! variable's type; when one is false, there is no state here; when all are true, whatever the
+//! other variables hold, all of those states satisfy the invariant. They are one *case*. From each
+//! case every step of every process is taken in the same way, and the invariant is evaluated after
+//! it.
 //!
 //! # Names
-//! States that differ only in the names of nodes and processes are alike: the invariant and the steps compare names, and
-//! do nothing else with them. So processes are taken in the order of their places in the text. And of the nodes that no
-//! variable names yet, one is tried for all. How many states that stands for is counted.
+//! States that differ only in the names of nodes and processes are alike: the invariant and the
+//! steps compare names, and do nothing else with them. So processes are taken in the order of their
+//! places in the text. And of the nodes that no variable names yet, one is tried for all. How many
+//! states that stands for is counted.
 
 use crate::invariant::{Conjunct, View};
 use crate::state::{Lazy, Pc, Size, State, Stop, Type, Var, node, tell};
@@ -35,7 +38,8 @@ pub(crate) struct Found {
     pub(crate) cases: u64,
     /// How many states the cases are.
     pub(crate) states: f64,
-    /// From how many of the cases, told apart further where a step needs it, each of the steps was taken.
+    /// From how many of the cases, told apart further where a step needs it, each of the steps was
+    /// taken.
     pub(crate) steps: u64,
     pub(crate) kept: Vec<State>,
     pub(crate) failure: Option<Failure>,
@@ -44,7 +48,8 @@ pub(crate) struct Found {
 /// A state that satisfies the invariant, and what is wrong there.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
-    /// Where the process is whose step does not keep the invariant; nowhere, if a goal does not follow.
+    /// Where the process is whose step does not keep the invariant; nowhere, if a goal does not
+    /// follow.
     pub(crate) pc: Option<Pc>,
     /// The conjunct, or what happens.
     pub(crate) what: &'static str,
@@ -165,7 +170,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Checks that the conjuncts from number `from` on hold in `after`, where the step at `pc` leads from `state`.
+    /// Checks that the conjuncts from number `from` on hold in `after`, where the step at `pc`
+    /// leads from `state`.
     fn judge_all(
         &mut self,
         conjuncts: &[&Conjunct],

@@ -1,8 +1,9 @@
 //! Whether the model is the text that ships.
 //!
-//! A step of the whole is a step of one process on shared registers, for the model as for the lab. So it is enough to
-//! compare what one process does by itself: from the start, whatever it is answered, the model and the code access
-//! the same register in the same way. Answers are all values of the register's type, not only those that occur.
+//! A step of the whole is a step of one process on shared registers, for the model as for the lab.
+//! So it is enough to compare what one process does by itself: from the start, whatever it is
+//! answered, the model and the code access the same register in the same way. Answers are all
+//! values of the register's type, not only those that occur.
 
 use std::collections::HashSet;
 
@@ -13,8 +14,8 @@ use grouplock_lab::value::Val;
 use crate::state::{Pc, Size, State, Stop, Type, Var, node};
 use crate::text::{Mutation, Op, Text, access, arrive, request};
 
-/// A process holds four nodes at most (`ready`, `cool`, `h`, `x`) and two records, and compares them: with this many, any of
-/// them can differ or be the same.
+/// A process holds four nodes at most (`ready`, `cool`, `h`, `x`) and two records, and compares
+/// them: with this many, any of them can differ or be the same.
 const SIZE: Size = Size { processes: 2, sessions: 2 };
 
 /// The names that the lab has for what the model knows by numbers.
@@ -84,7 +85,8 @@ fn first(p: usize) -> State {
     state
 }
 
-/// Drops the private variables that are not used from here on; if one is, whoever reads it finds it unknown.
+/// Drops the private variables that are not used from here on; if one is, whoever reads it finds it
+/// unknown.
 fn trim(state: &mut State, p: usize) {
     let pc = state.pc(p);
     let among = |from, to| (from..=to).contains(&pc);
@@ -105,7 +107,8 @@ fn trim(state: &mut State, p: usize) {
     }
 }
 
-/// Compares the model with the code, and tells how many pairs of places were compared; or where they differ.
+/// Compares the model with the code, and tells how many pairs of places were compared; or where
+/// they differ.
 fn compare(text: Text) -> Result<usize, String> {
     let subject = registry::find("handover").map_err(|error| error.to_string())?;
     let (mut code, places) = Code::of(&subject, SIZE.processes);

@@ -1,7 +1,8 @@
 //! A state in which not every variable has a value yet.
 //!
-//! Whoever reads a variable without a value gets [`Stop::Need`], and the search then tries every value of its type. So a
-//! state in which some variables were never needed stands for all states with any values there.
+//! Whoever reads a variable without a value gets [`Stop::Need`], and the search then tries every
+//! value of its type. So a state in which some variables were never needed stands for all states
+//! with any values there.
 
 use std::fmt;
 
@@ -299,7 +300,8 @@ impl State {
         self.set(Var::Pc(p), pc as u8);
     }
 
-    /// The nodes that a variable with a value names or lies in. The others can stand for each other.
+    /// The nodes that a variable with a value names or lies in. The others can stand for each
+    /// other.
     pub(crate) fn used(&self, all: &[Var]) -> u16 {
         let mut used = 0;
         for &var in all.iter().filter(|var| self.knows(**var)) {

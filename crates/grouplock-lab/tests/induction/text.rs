@@ -1,4 +1,5 @@
-//! The text of handover as a model: what each line accesses, and what a process does with the answer.
+//! The text of handover as a model: what each line accesses, and what a process does with the
+//! answer.
 //!
 //! `shipped.rs` compares [`access`] and [`arrive`] with the code that ships.
 
@@ -17,7 +18,8 @@ pub(crate) enum Op {
     AwaitCas(u8, u8),
 }
 
-/// What a process learns from it: the value of a read or a swap, whether a compare-and-swap succeeded.
+/// What a process learns from it: the value of a read or a swap, whether a compare-and-swap
+/// succeeded.
 pub(crate) type Seen = u8;
 
 /// A line that is written wrongly.
@@ -257,8 +259,8 @@ pub(crate) fn step(text: Text, before: &State, p: usize) -> Lazy<Option<State>> 
     Ok(Some(state))
 }
 
-/// What becomes of the queue, a variable of the proof: line 2 puts the node at its end; line 15 empties it if the
-/// compare-and-swap succeeds; lines 16, if it does, and 17 take the first away.
+/// What becomes of the queue, a variable of the proof: line 2 puts the node at its end; line 15
+/// empties it if the compare-and-swap succeeds; lines 16, if it does, and 17 take the first away.
 fn queue(before: &State, state: &mut State, p: usize) -> Lazy<()> {
     let gone = state.pc(p) == Pc::L19;
     match before.pc(p) {
@@ -286,7 +288,8 @@ fn take_first(state: &mut State) -> Lazy<()> {
     Ok(())
 }
 
-/// The states that may follow from `before` by a step of process `p`: several if it is idle and asks for some session.
+/// The states that may follow from `before` by a step of process `p`: several if it is idle and
+/// asks for some session.
 pub(crate) fn steps(text: Text, before: &State, p: usize, size: Size) -> Lazy<Vec<State>> {
     if before.pc(p) != Pc::Idle {
         return Ok(step(text, before, p)?.into_iter().collect());

@@ -55,7 +55,8 @@ pub(crate) fn ask(model: &str, looks: &[Look<'_>]) -> Vec<Said> {
                 Look::Formula(name) => (&[], &["-a", "-f", "-N", name]),
             };
             if built != Some(flags) {
-                // The generated text is Spin's: its warnings are not ours. To optimise it takes longer than to run it.
+                // The generated text is Spin's: its warnings are not ours. To optimise it takes
+                // longer than to run it.
                 let gcc = ["-w", "-DNOREDUCE", "-o", "pan", "pan.c"];
                 run(scratch.path(), "gcc", &[&gcc[..], flags].concat());
                 built = Some(flags);

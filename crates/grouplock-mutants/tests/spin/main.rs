@@ -1,4 +1,5 @@
-//! Spin, which knows nothing of the lab, says the same of exported models as the lab does of the code.
+//! Spin, which knows nothing of the lab, says the same of exported models as the lab does of the
+//! code.
 
 mod engine;
 
@@ -61,9 +62,10 @@ impl Question {
         }
     }
 
-    /// Compares what Spin says of `model` with what the lab says of the code: the verdict that both give, or how they
-    /// differ. Where they count the same states, the lab without its reductions and Spin without its own, the numbers are
-    /// compared too. (Where processes may stop for good Spin has more: one for each set of idle processes that has stopped.)
+    /// Compares what Spin says of `model` with what the lab says of the code: the verdict that both
+    /// give, or how they differ. Where they count the same states, the lab without its reductions
+    /// and Spin without its own, the numbers are compared too. (Where processes may stop for good
+    /// Spin has more: one for each set of idle processes that has stopped.)
     fn compare(&self, model: &str) -> Result<Verdict, String> {
         let said = self.asked(model);
         let mut options = self.options();
@@ -93,7 +95,8 @@ impl Question {
     }
 }
 
-/// Six algorithms, and how many passages each process makes where any number is too many without reductions.
+/// Six algorithms, and how many passages each process makes where any number is too many without
+/// reductions.
 const ALGORITHMS: [(&str, usize, Option<u8>); 6] = [
     ("clh", 3, None),
     ("mcs", 3, None),
@@ -128,7 +131,8 @@ fn spin_and_the_lab_agree_on_who_comes_first_and_see_the_same_states() {
     }
 }
 
-/// What the six have not: numbers that are added to, waits that can be given up, a limit on a session, tokens.
+/// What the six have not: numbers that are added to, waits that can be given up, a limit on a
+/// session, tokens.
 #[test]
 fn spin_and_the_lab_see_the_same_states_of_other_steps() {
     if !is_there() {
@@ -154,8 +158,8 @@ fn spin_and_the_lab_agree_that_somebody_enters() {
     }
 }
 
-/// Two processes that pass any number of times, for which `handover` has too many states without reductions. The one-bit lock and
-/// `phases` do not claim that nobody starves.
+/// Two processes that pass any number of times, for which `handover` has too many states without
+/// reductions. The one-bit lock and `phases` do not claim that nobody starves.
 #[test]
 fn spin_and_the_lab_agree_on_who_starves() {
     if !is_there() {
@@ -200,7 +204,8 @@ fn spin_convicts_mutants() {
     }
 }
 
-/// What is compared can differ: a monitor is taken out of a model, an edge, a wait, a step of the code.
+/// What is compared can differ: a monitor is taken out of a model, an edge, a wait, a step of the
+/// code.
 #[test]
 fn a_model_that_is_not_of_the_code_is_noticed() {
     if !is_there() {
@@ -221,8 +226,8 @@ fn a_model_that_is_not_of_the_code_is_noticed() {
     // Whoever waits for its predecessor does not.
     let impatient = without_condition(&clh.model());
     differs(&clh, &impatient, "assertion violated mutual_exclusion");
-    // One more word of memory that says who was inside last: nothing is wrong, but there are more states. (Spin leaves out what
-    // nobody reads.)
+    // One more word of memory that says who was inside last: nothing is wrong, but there are more
+    // states. (Spin leaves out what nobody reads.)
     let elaborate = clh.model().replace(
         "inline enters() {",
         "byte last;\ninline enters() {\n\tlast = me; assert(last < 9);",

@@ -49,7 +49,8 @@ const STANDS_IN: u64 = 3;
 /// The signal has come, and the step has been made.
 const DONE: u64 = 4;
 
-/// A flag by the contract of the one that `GroupLock` uses: one word, which is 0, 1 or one of the above.
+/// A flag by the contract of the one that `GroupLock` uses: one word, which is 0, 1 or one of the
+/// above.
 ///
 /// Two of its calls read first and then swap. Here each is one step or two compare-and-swaps, which
 /// is equivalent: once a waiter sleeps, only the process that signals changes the word, and there

@@ -1,6 +1,8 @@
-//! Messages on the wire, counted by the members of real clusters, against the formulas; and how long it takes.
+//! Messages on the wire, counted by the members of real clusters, against the formulas; and how
+//! long it takes.
 //!
-//! `cargo run --release -p grouplock-quorum --example wire -- --out docs/quorum` writes `wire.md` and `wire.svg`.
+//! `cargo run --release -p grouplock-quorum --example wire -- --out docs/quorum` writes `wire.md`
+//! and `wire.svg`.
 
 mod members;
 
@@ -42,7 +44,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// What the members have counted: messages of the protocol by kind, without those that were said again.
+/// What the members have counted: messages of the protocol by kind, without those that were said
+/// again.
 #[derive(Clone, Debug, Default)]
 struct Counts {
     kinds: BTreeMap<&'static str, i64>,
@@ -51,7 +54,8 @@ struct Counts {
     entries: i64,
 }
 
-/// Each message once: those between members and to processes where they are sent, those of processes where they arrive.
+/// Each message once: those between members and to processes where they are sent, those of
+/// processes where they arrive.
 const KINDS: [(&str, &str); 9] = [
     ("ask", "received"),
     ("enter", "sent"),
@@ -128,7 +132,8 @@ fn session_at(member: MemberId, members: u16, nth: usize) -> String {
     names.filter(|name| home(name, members) == member).nth(nth).unwrap_or_default()
 }
 
-/// What `l` processes of one session, inside together, have cost at each home: the least and the most.
+/// What `l` processes of one session, inside together, have cost at each home: the least and the
+/// most.
 fn idle(members: &Members, l: u32) -> Result<(i64, i64)> {
     let room = room(members)?;
     let mut costs = Vec::new();

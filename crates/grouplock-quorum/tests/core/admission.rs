@@ -1,5 +1,5 @@
-//! Who enters with whom, and before whom. Three members, a network that delivers at once, and a clock that goes on by a
-//! millisecond with every request.
+//! Who enters with whom, and before whom. Three members, a network that delivers at once, and a
+//! clock that goes on by a millisecond with every request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,7 +95,8 @@ impl Cluster {
         (0..self.processes.len()).filter(|number| inside(&self.processes[*number].0)).collect()
     }
 
-    /// Lets everyone who is inside leave, until nobody is: the sessions in the order in which they were inside.
+    /// Lets everyone who is inside leave, until nobody is: the sessions in the order in which they
+    /// were inside.
     fn order(&mut self) -> Vec<Vec<&'static str>> {
         let mut order = Vec::new();
         loop {
@@ -192,7 +193,8 @@ fn who_is_far_away_has_less_time_to_stay() {
     assert_eq!(cluster.inside(), [first, near]);
 }
 
-/// Who leaves before it said takes its word with it, and nobody is believed for longer than an hour.
+/// Who leaves before it said takes its word with it, and nobody is believed for longer than an
+/// hour.
 #[test]
 fn what_was_said_of_a_stay_counts_while_it_lasts_and_an_hour_at_most() {
     let mut cluster = Cluster::in_order();

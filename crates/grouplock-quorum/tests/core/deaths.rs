@@ -1,4 +1,5 @@
-//! Who died inside is told to the next stage: three members, a network that delivers at once, and leases.
+//! Who died inside is told to the next stage: three members, a network that delivers at once, and
+//! leases.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

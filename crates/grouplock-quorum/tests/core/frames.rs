@@ -1,6 +1,7 @@
 //! Frames of each version, as the bytes that went over the wire when it was the newest.
 //!
-//! A version's file is never changed after a release: whoever changes a frame raises [`Versions::OURS`] and writes a file for the new version. Before a release
+//! A version's file is never changed after a release: whoever changes a frame raises
+//! [`Versions::OURS`] and writes a file for the new version. Before a release
 //! `GROUPLOCK_WRITE_FRAMES=1` writes that of the newest version anew.
 
 use std::time::Duration;
@@ -178,7 +179,8 @@ async fn the_newest_version_is_what_its_file_says() {
     assert_eq!(written, NEWEST, "a frame is written in another way than it was");
 }
 
-/// Whoever speaks only the version before is understood as far as that, and understands why it is refused.
+/// Whoever speaks only the version before is understood as far as that, and understands why it is
+/// refused.
 #[tokio::test]
 async fn the_version_before_is_told_that_it_is_too_old() {
     let mut reader = Reader::new(BEFORE);

@@ -1,4 +1,5 @@
-//! Leases, millisecond by millisecond: three members and a network that delivers at once, or not at all.
+//! Leases, millisecond by millisecond: three members and a network that delivers at once, or not at
+//! all.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -150,7 +151,8 @@ fn who_is_inside_stays_inside_when_an_arbiter_is_gone() {
     }
 }
 
-/// An arbiter hears of later epochs from others who ask it, such as a member that has lost its memory. Its vote is where it was.
+/// An arbiter hears of later epochs from others who ask it, such as a member that has lost its
+/// memory. Its vote is where it was.
 #[test]
 fn a_vote_that_was_not_taken_back_counts_whatever_epoch_its_arbiter_has_heard_of() {
     let settings = Settings { lease: Some(LEASE), ..Settings::default() };

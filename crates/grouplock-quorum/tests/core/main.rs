@@ -1,5 +1,5 @@
-//! Everything that needs no sockets: the protocol in a few steps by hand and in a simulated cluster,
-//! and the parts of a member one by one.
+//! Everything that needs no sockets: the protocol in a few steps by hand and in a simulated
+//! cluster, and the parts of a member one by one.
 
 mod admission;
 mod again;

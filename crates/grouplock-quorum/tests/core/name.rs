@@ -11,7 +11,8 @@ fn sessions_are_spread_evenly() {
     assert!(at.iter().all(|count| (850..1150).contains(count)), "{at:?}");
 }
 
-/// A cluster whose members disagree about a home would not share a session: the function is for ever.
+/// A cluster whose members disagree about a home would not share a session: the function is for
+/// ever.
 #[test]
 fn the_home_of_a_session_stays_what_it_was() {
     let homes = ["build", "release", "", "Ωmega"].map(|session| home(session, 7).0);

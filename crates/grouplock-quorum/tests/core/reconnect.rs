@@ -1,4 +1,5 @@
-//! A connection that breaks takes messages with it. When it is back they are said again at once, before any timer.
+//! A connection that breaks takes messages with it. When it is back they are said again at once,
+//! before any timer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,7 +93,8 @@ fn a_release() {
 #[test]
 fn an_inquiry_and_its_answer() {
     let mut three = Three::new();
-    // Member 1 votes for itself, but cannot have the vote of 2: then 0, which ranks before, wants that of 1.
+    // Member 1 votes for itself, but cannot have the vote of 2: then 0, which ranks before, wants
+    // that of 1.
     three.broken = vec![(1, 2), (1, 0)];
     three.ask(1, 8, 0);
     three.ask(0, 7, 5);

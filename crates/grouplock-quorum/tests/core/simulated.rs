@@ -30,7 +30,8 @@ fn an_idle_stage_costs_what_the_paper_says() {
     }
 }
 
-/// 3l + 3(q−1) for each stage, and for the competition I inquiries, N notices and two messages for each yield.
+/// 3l + 3(q−1) for each stage, and for the competition I inquiries, N notices and two messages for
+/// each yield.
 #[test]
 fn a_contended_stage_costs_what_was_counted() {
     let mut all_yields = 0;
@@ -154,7 +155,8 @@ fn static_priorities_starve_and_aging_does_not() {
     assert!(longest(&aged) < 3_000_000, "{}", longest(&aged));
 }
 
-/// A group that is inside hears of those who rank after it as well: else a stream of newcomers would keep it inside.
+/// A group that is inside hears of those who rank after it as well: else a stream of newcomers
+/// would keep it inside.
 #[test]
 fn a_stream_of_newcomers_does_not_keep_the_others_out() {
     // At one home they would know of each other without a message.

@@ -277,7 +277,8 @@ fn a_directory_that_cannot_be_is_named() {
     assert!(error.contains("file/data"), "{error}");
 }
 
-/// Written by a member whose messages were of version 2: two stages in one room, and no name for its data.
+/// Written by a member whose messages were of version 2: two stages in one room, and no name for
+/// its data.
 #[test]
 fn a_log_of_the_version_before_is_read_and_its_member_has_begun() {
     let scratch = Scratch::new();

@@ -1,4 +1,5 @@
-//! Whose votes make a quorum, with seven members: {0, 1, 3} is that of member 0, {1, 2, 4} that of member 1.
+//! Whose votes make a quorum, with seven members: {0, 1, 3} is that of member 0, {1, 2, 4} that of
+//! member 1.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

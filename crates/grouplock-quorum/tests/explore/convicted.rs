@@ -113,8 +113,8 @@ fn with_all_repairs_it_holds() {
     }
 }
 
-/// Why a session has one home: if each member had a group of its own for it, and arbiters voted for all groups of
-/// a session at once, they would be inside together but would not agree on the epoch.
+/// Why a session has one home: if each member had a group of its own for it, and arbiters voted for
+/// all groups of a session at once, they would be inside together but would not agree on the epoch.
 #[test]
 fn votes_shared_by_a_session_do_not_share_an_epoch() {
     let printed = Printed {

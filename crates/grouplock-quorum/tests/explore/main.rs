@@ -1,5 +1,5 @@
-//! Everything that can happen in small clusters: `docs/algorithms/gbp.md` lists the scenarios. `--nocapture` shows how many
-//! states each has; `--ignored` runs the larger ones.
+//! Everything that can happen in small clusters: `docs/algorithms/gbp.md` lists the scenarios.
+//! `--nocapture` shows how many states each has; `--ignored` runs the larger ones.
 
 mod convicted;
 mod model;
@@ -13,7 +13,8 @@ use grouplock_quorum::{Admission, Coterie, MemberId, Precedence};
 use model::explore;
 use scenario::{Plan, Scenario, at};
 
-/// Explores, demands that all properties hold, and that what makes them worth something was reached.
+/// Explores, demands that all properties hold, and that what makes them worth something was
+/// reached.
 fn holds(what: &str, scenario: &Scenario, reaches: &[&str]) {
     let start = Instant::now();
     let verdict = explore(scenario);
@@ -135,7 +136,8 @@ fn messages_get_lost_and_members_start_again() {
     holds("3 groups, a restart", &three, &[ALL, YIELDS]);
 }
 
-/// No timer ever goes off: what a broken connection has taken with it is said again when there is another.
+/// No timer ever goes off: what a broken connection has taken with it is said again when there is
+/// another.
 #[test]
 fn connections_break() {
     let base = Scenario { breaks: 1, ..Scenario::new(triangle(), &two()) };
@@ -198,7 +200,8 @@ fn violated(scenario: &Scenario) -> Vec<&'static str> {
     explore(scenario).violated.iter().map(|(name, _)| *name).collect()
 }
 
-/// A member forgets a room that nobody uses there, but for the highest number; others still remember it.
+/// A member forgets a room that nobody uses there, but for the highest number; others still
+/// remember it.
 #[test]
 fn rooms_are_retired() {
     let twice = [at(0).rounds(2), at(1).priority(1), at(2).priority(2)];

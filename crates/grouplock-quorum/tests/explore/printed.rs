@@ -1,11 +1,13 @@
-//! The paper's machine (figures 5 and 6), with the repairs it needs as switches. With the first k of them it shows
-//! defect k + 1; with all of them it is the machine that ships, written a second time and as the paper writes it.
+//! The paper's machine (figures 5 and 6), with the repairs it needs as switches. With the first k
+//! of them it shows defect k + 1; with all of them it is the machine that ships, written a second
+//! time and as the paper writes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
-/// Between groups. In the order of the table in `docs/algorithms/gbp.md`, each on top of those before it.
+/// Between groups. In the order of the table in `docs/algorithms/gbp.md`, each on top of those
+/// before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Repaired {
     /// As printed; its own vote counts as one of its quorum's, and nobody ever gives it.

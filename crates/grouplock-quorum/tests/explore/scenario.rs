@@ -29,16 +29,19 @@ pub(crate) struct Scenario {
     pub(crate) duplicates: u8,
     /// How many messages may be lost.
     pub(crate) losses: u8,
-    /// How many times a connection from one member to another may break, with all that is on its way there. The one
-    /// who sends is told when it has another.
+    /// How many times a connection from one member to another may break, with all that is on its
+    /// way there. The one who sends is told when it has another.
     pub(crate) breaks: u8,
     /// How many times a member may stop and start again with what it saved.
     pub(crate) crashes: u8,
-    /// With a member all its connections break, and everybody is told. Else nothing is lost and nobody is told.
+    /// With a member all its connections break, and everybody is told. Else nothing is lost and
+    /// nobody is told.
     pub(crate) reconnect: bool,
-    /// What a member finds on its disk then, or remembers of a room that is retired: for a mutant that finds nothing.
+    /// What a member finds on its disk then, or remembers of a room that is retired: for a mutant
+    /// that finds nothing.
     pub(crate) forgetful: bool,
-    /// Leases, and how many times `step` may pass. Whose time has come may do what it has to, or be late.
+    /// Leases, and how many times `step` may pass. Whose time has come may do what it has to, or be
+    /// late.
     pub(crate) passes: u8,
     /// So long that every lease runs out, unless it is said otherwise.
     pub(crate) step: Duration,
@@ -46,7 +49,8 @@ pub(crate) struct Scenario {
     pub(crate) under_way: usize,
     /// How many members may die for good.
     pub(crate) deaths: u8,
-    /// How many members may lose their memory: they ask the others and wait for the lease of a vote.
+    /// How many members may lose their memory: they ask the others and wait for the lease of a
+    /// vote.
     pub(crate) amnesias: u8,
     /// How many times a member may forget the room when it is idle there.
     pub(crate) retirements: u8,

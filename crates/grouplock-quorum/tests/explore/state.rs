@@ -1,5 +1,5 @@
-//! A cluster, its processes and its network at one moment. What is explored is the code that ships: it holds real `Member`s and
-//! `Process`es.
+//! A cluster, its processes and its network at one moment. What is explored is the code that ships:
+//! it holds real `Member`s and `Process`es.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -38,7 +38,8 @@ pub(crate) struct State {
     pub(crate) down: BTreeMap<MemberId, Down>,
     /// The last stage that began: epoch, member, number.
     pub(crate) last: (u64, u16, u64),
-    /// Who must be among those who enter next: nothing was on its way when the last one left, and it had the best claim.
+    /// Who must be among those who enter next: nothing was on its way when the last one left, and
+    /// it had the best claim.
     pub(crate) first: Option<usize>,
     /// What is wrong, as soon as something is.
     pub(crate) wrong: Option<&'static str>,
@@ -92,7 +93,8 @@ impl State {
         Time::from_micros(self.clock)
     }
 
-    /// Those who believe that they are inside, and may. Whoever is late to notice that its lease is over does nothing inside.
+    /// Those who believe that they are inside, and may. Whoever is late to notice that its lease is
+    /// over does nothing inside.
     pub(crate) fn inside(&self) -> impl Iterator<Item = (usize, u64)> {
         let now = self.now();
         self.processes.iter().enumerate().filter_map(move |(p, process)| match process.state() {
@@ -103,7 +105,8 @@ impl State {
         })
     }
 
-    /// Of those who wait and are known to: a home that has started again has forgotten them until they ask again.
+    /// Of those who wait and are known to: a home that has started again has forgotten them until
+    /// they ask again.
     pub(crate) fn best(&self, scenario: &Scenario) -> Option<usize> {
         let known = |p: &usize| {
             let home = &self.members[usize::from(scenario.processes[*p].home)];
@@ -333,7 +336,8 @@ impl State {
             member.stage_inside().map(|stage| (stage.epoch, m as u16, member.stage()))
         });
         let mut holding = holding.collect::<Vec<_>>();
-        // With leases a home may be late to notice that it has lost its stage. What its processes believe counts.
+        // With leases a home may be late to notice that it has lost its stage. What its processes
+        // believe counts.
         if scenario.passes == 0 && holding.len() > 1 {
             self.wrong = Some("mutual exclusion");
         }
@@ -374,7 +378,8 @@ impl State {
         }
     }
 
-    /// When a message was lost, a stage may be under way with nobody inside until somebody wants the room.
+    /// When a message was lost, a stage may be under way with nobody inside until somebody wants
+    /// the room.
     pub(crate) fn finished(&self, scenario: &Scenario) -> bool {
         let over = |process: &Process| match process.state() {
             ProcessState::Outside => true,

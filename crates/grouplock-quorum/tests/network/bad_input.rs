@@ -1,4 +1,5 @@
-//! What a member refuses: each with a line in its log, a metric that grows, and nothing granted; others are still served.
+//! What a member refuses: each with a line in its log, a metric that grows, and nothing granted;
+//! others are still served.
 
 use std::fs;
 use std::time::Duration;
@@ -178,7 +179,8 @@ fn a_bad_request_costs_neither_the_connection_nor_what_is_held_over_it() {
     assert!(cluster.refused(0, "protocol") == 1 && cluster.refused(0, "bad_name") == 2);
 }
 
-/// A client that cannot reach the home asks another member. If the home is there all the same, the two exclude each other.
+/// A client that cannot reach the home asks another member. If the home is there all the same, the
+/// two exclude each other.
 #[test]
 fn a_session_that_is_at_home_elsewhere_waits_its_turn_at_a_stand_in() {
     let cluster = start();

@@ -1,4 +1,5 @@
-//! Rooms on a GBP cluster pass the suite that all kinds of rooms have to pass. Members are processes.
+//! Rooms on a GBP cluster pass the suite that all kinds of rooms have to pass. Members are
+//! processes.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
@@ -18,7 +19,8 @@ struct OnCluster(Arc<Mutex<Cluster>>);
 
 impl OnCluster {
     fn start(options: Options) -> Self {
-        // Processes end with the thread that started them, which must not be that of one of the tests.
+        // Processes end with the thread that started them, which must not be that of one of the
+        // tests.
         OnCluster(on_lasting_thread(move || Arc::new(Mutex::new(Cluster::start(options)))))
     }
 

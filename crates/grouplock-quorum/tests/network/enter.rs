@@ -33,7 +33,8 @@ fn a_session_is_shared_and_others_wait() {
     assert!(first.entered(11, PATIENCE).unwrap().is_some());
 }
 
-/// Messages of that kind, over all members: Ask and Leave are counted where they arrive, everything else where it is sent.
+/// Messages of that kind, over all members: Ask and Leave are counted where they arrive, everything
+/// else where it is sent.
 fn messages(cluster: &Cluster, kind: &str) -> u64 {
     let direction = if matches!(kind, "ask" | "leave") { "received" } else { "sent" };
     let labels = format!("kind=\"{kind}\",direction=\"{direction}\",repeated=\"false\"");

@@ -10,7 +10,8 @@ use grouplock_quorum::{Coterie, GroupMessage, MemberId, ProcessMessage};
 /// Long enough for everything to go wrong that is going to.
 const A_WHILE: Duration = Duration::from_millis(800);
 
-/// How long to wait for what must not happen: with a member that forgets it must, however slow the machine is.
+/// How long to wait for what must not happen: with a member that forgets it must, however slow the
+/// machine is.
 fn watched(forget: Option<&str>) -> Duration {
     if forget.is_some() { PATIENCE } else { A_WHILE }
 }
@@ -73,8 +74,8 @@ fn dead_member(votes: &'static str) {
     }
 }
 
-/// Member 1 has voted for a stage of member 0, is killed and starts again. Then somebody wants in who needs its vote.
-/// Whether it is let in although somebody is inside.
+/// Member 1 has voted for a stage of member 0, is killed and starts again. Then somebody wants in
+/// who needs its vote. Whether it is let in although somebody is inside.
 fn votes_twice(forget: Option<&str>) -> bool {
     let mut cluster = Cluster::prepare(patient(3));
     if let Some(what) = forget {
@@ -113,7 +114,8 @@ fn a_member_that_forgets_its_votes_is_caught() {
     assert!(votes_twice(Some("votes")));
 }
 
-/// The home of a session is killed while somebody is inside. Whether somebody else is let in meanwhile.
+/// The home of a session is killed while somebody is inside. Whether somebody else is let in
+/// meanwhile.
 fn lets_in_twice(forget: Option<&str>) -> bool {
     let mut cluster = Cluster::prepare(patient(3));
     if let Some(what) = forget {

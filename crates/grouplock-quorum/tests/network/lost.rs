@@ -35,7 +35,8 @@ fn renew(client: &mut Raw, process: u64) -> Instant {
     }
 }
 
-/// Member 1 has voted for the stage of member 0, is killed and loses its data. Then it is asked for its vote again.
+/// Member 1 has voted for the stage of member 0, is killed and loses its data. Then it is asked for
+/// its vote again.
 #[test]
 fn a_member_that_has_lost_its_data_lets_nobody_in_beside_who_is_inside() {
     let mut cluster = start();
@@ -50,7 +51,8 @@ fn a_member_that_has_lost_its_data_lets_nobody_in_beside_who_is_inside() {
     let mut asked = Instant::now();
     other.ask("room", &session_at(1, 3), 2).unwrap();
     let has_voice = |cluster: &Cluster| cluster.log(1).contains("and it continues with memory 2.");
-    // For as long as the member takes to come back, and so much longer that what it says then cannot have cost the other its place.
+    // For as long as the member takes to come back, and so much longer that what it says then
+    // cannot have cost the other its place.
     let mut back = None;
     while back.is_none_or(|back: Instant| back.elapsed() < LEASE) {
         assert!(began.elapsed() < PATIENCE + LEASE * 3, "it does not come back");
@@ -71,7 +73,8 @@ fn a_member_that_has_lost_its_data_lets_nobody_in_beside_who_is_inside() {
     assert!(next > epoch, "{next} after {epoch}");
 }
 
-/// The home itself: those inside hear at once that their places are lost, and others wait until their leases have ended.
+/// The home itself: those inside hear at once that their places are lost, and others wait until
+/// their leases have ended.
 #[test]
 fn a_home_that_has_lost_its_data_says_so_to_those_inside() {
     let mut cluster = start();
@@ -147,7 +150,8 @@ fn a_member_with_its_old_data_is_refused_after_they_were_replaced() {
     assert!(other.entered(1, PATIENCE).unwrap().is_some(), "the others go on");
 }
 
-/// The home of a session dies for good with somebody inside. The others go on when its holders are out, and so does its session.
+/// The home of a session dies for good with somebody inside. The others go on when its holders are
+/// out, and so does its session.
 #[test]
 fn a_member_that_is_gone_for_good_stops_nobody() {
     let mut cluster = start();

@@ -46,7 +46,8 @@ fn silent_connections_end_nothing() {
     eventually("all have been accepted", || {
         cluster.metric(0, "grouplock_connections_total", "") >= SILENT as u64
     });
-    // Whoever says who it is gets a place while all of them are there: a client that is another's neighbour, and a member.
+    // Whoever says who it is gets a place while all of them are there: a client that is another's
+    // neighbour, and a member.
     let late = open(&format!("gbp://{address},{}", cluster.address(2)));
     let late = late.enter(&session).expect("the session is inside");
     cluster.kill(1);

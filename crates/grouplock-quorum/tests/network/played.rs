@@ -81,8 +81,8 @@ async fn serve(mut stream: TcpStream, cluster: Cluster, counts: Arc<Counts>) -> 
     Some(())
 }
 
-/// Whoever asks is let in, but for three rooms: `bad` refuses everybody, in `known` and `unknown` another session is inside, which in `unknown` only those
-/// find out who look.
+/// Whoever asks is let in, but for three rooms: `bad` refuses everybody, in `known` and `unknown`
+/// another session is inside, which in `unknown` only those find out who look.
 fn answers(frame: Frame, cluster: &Cluster, counts: &Counts) -> Vec<Frame> {
     match frame {
         Frame::Hello(_) => {
@@ -155,7 +155,8 @@ fn a_denied_request_fails_with_the_reason_and_others_stay() {
     assert_eq!(member.counts.connections.load(SeqCst), 1, "the connection was lost");
 }
 
-/// The list of all rooms would be as long for each room as there are rooms: this member does not even answer when it is asked for it.
+/// The list of all rooms would be as long for each room as there are rooms: this member does not
+/// even answer when it is asked for it.
 #[test]
 fn to_see_whether_a_room_exists_members_are_asked_about_that_room() {
     let member = Member::start();

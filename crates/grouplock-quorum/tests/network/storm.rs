@@ -1,5 +1,5 @@
-//! Clients in processes of their own enter and leave while members and clients are killed at random moments. Whatever
-//! happens: no two sessions inside at once, and epochs grow.
+//! Clients in processes of their own enter and leave while members and clients are killed at random
+//! moments. Whatever happens: no two sessions inside at once, and epochs grow.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -30,7 +30,8 @@ fn walker() {
     while !Path::new(directory).join("stop").exists() {
         let session = format!("session-{}", fastrand::u8(..6));
         let Some(epoch) = walker.enter(&session, Duration::from_secs(2)) else { continue };
-        // What it has been told may be old by now: only who is inside after the clock was read may say so.
+        // What it has been told may be old by now: only who is inside after the clock was read may
+        // say so.
         let entered = now();
         if !walker.is_inside() {
             continue;

@@ -1,4 +1,5 @@
-//! Changing a cluster while it runs: other versions, other addresses and settings, other certificates.
+//! Changing a cluster while it runs: other versions, other addresses and settings, other
+//! certificates.
 
 use std::fs;
 

@@ -226,9 +226,9 @@ impl<W: Words> Line<'_, W> {
         self.seek(slot, many).map_err(|Broken| Contradiction)
     }
 
-    /// `slot` watches `targets`: it sleeps until one of them leaves the line. Then the protocol nudges
-    /// it. The lock on the byte of a target is not enough, because the byte may have a new owner before
-    /// the watcher asks for the lock.
+    /// `slot` watches `targets`: it sleeps until one of them leaves the line. Then the protocol
+    /// nudges it. The lock on the byte of a target is not enough, because the byte may have a new
+    /// owner before the watcher asks for the lock.
     pub(crate) fn watch(&mut self, slot: Slot, targets: &[Slot]) {
         let me = u64::from(slot) + 1;
         for target in targets {

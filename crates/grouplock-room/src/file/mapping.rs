@@ -33,7 +33,8 @@ impl Mapping {
         };
         let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
         let kind = if look_only { MapFlags::MAP_PRIVATE } else { MapFlags::MAP_SHARED };
-        // SAFETY: a new mapping at an address of the kernel's choice touches no memory that is in use.
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory that is in
+        // use.
         let base = unsafe { mmap(None, size, access, kind, file, 0) }?;
         Ok(Mapping { base: base.cast(), length })
     }
@@ -47,8 +48,8 @@ impl Mapping {
         assert!(offset.is_multiple_of(4) && offset + 4 <= self.length);
         // SAFETY: within the mapping, by the assertion.
         let pointer = unsafe { self.base.add(offset) };
-        // SAFETY: the mapping is aligned to pages and the offset to four bytes; it lives as long as `self`; every
-        // access to it is atomic.
+        // SAFETY: the mapping is aligned to pages and the offset to four bytes; it lives as long as
+        // `self`; every access to it is atomic.
         Half(unsafe { AtomicU32::from_ptr(pointer.as_ptr().cast()) })
     }
 
@@ -61,8 +62,8 @@ impl Mapping {
         assert!(offset.is_multiple_of(8) && offset + 8 <= self.length);
         // SAFETY: within the mapping, by the assertion.
         let pointer = unsafe { self.base.add(offset) };
-        // SAFETY: the mapping is aligned to pages and the offset to eight bytes; it lives as long as `self`; every
-        // access to it is atomic.
+        // SAFETY: the mapping is aligned to pages and the offset to eight bytes; it lives as long
+        // as `self`; every access to it is atomic.
         Word(unsafe { AtomicU64::from_ptr(pointer.as_ptr().cast()) })
     }
 

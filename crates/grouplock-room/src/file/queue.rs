@@ -53,8 +53,8 @@ pub(super) fn submit(
 }
 
 impl FileRoom {
-    /// Stands in the line. True if it was admitted at once; an error if not and there is no patience: then it is not in
-    /// the line any more.
+    /// Stands in the line. True if it was admitted at once; an error if not and there is no
+    /// patience: then it is not in the line any more.
     fn enqueue(
         &self,
         number: u16,
@@ -62,7 +62,8 @@ impl FileRoom {
         from: Option<u16>,
     ) -> Result<bool, RoomError> {
         let mut latched = self.latch(number)?;
-        // It is ours, and we look at it before we sleep: waking ourselves would be a system call for nothing.
+        // It is ours, and we look at it before we sleep: waking ourselves would be a system call
+        // for nothing.
         latched.awake = Some(number);
         let slot = self.slot(number);
         if let Policy::Priority { .. } = self.fixed.policy {
@@ -98,8 +99,8 @@ struct Waiter {
     nudge: Arc<Nudge>,
     /// Whether those in front are watched.
     watches: AtomicBool,
-    /// Whether the wait is over. Held while a thread uses the latch in the name of the slot, which may be somebody
-    /// else's afterwards.
+    /// Whether the wait is over. Held while a thread uses the latch in the name of the slot, which
+    /// may be somebody else's afterwards.
     over: Mutex<bool>,
 }
 
@@ -123,7 +124,8 @@ impl Waiter {
         }
     }
 
-    /// Sleeps until it is admitted, but not beyond `until`. May return earlier. Whether it is admitted, or the wait is over.
+    /// Sleeps until it is admitted, but not beyond `until`. May return earlier. Whether it is
+    /// admitted, or the wait is over.
     fn nap(&self, until: Option<Instant>) -> Result<bool, RoomError> {
         // SeqCst, here and for `gone`: nothing depends on their speed.
         let watches = self.watches.load(Ordering::SeqCst);

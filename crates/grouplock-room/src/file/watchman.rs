@@ -1,13 +1,14 @@
 //! Learning of a death without looking for it.
 //!
-//! Whoever waits long has one thread for each slot it waits for. The thread is blocked in a request for the lock on the slot's
-//! byte, which the kernel grants when the owner of the slot gives it up or dies. Then it wakes the waiter, who looks.
+//! Whoever waits long has one thread for each slot it waits for. The thread is blocked in a request
+//! for the lock on the slot's byte, which the kernel grants when the owner of the slot gives it up
+//! or dies. Then it wakes the waiter, who looks.
 //!
-//! A slot can have a new owner by the time the thread asks for the lock. So whoever removes a slot from the line also
-//! [nudges](super::line::Words::nudge) the waiter that watches it.
+//! A slot can have a new owner by the time the thread asks for the lock. So whoever removes a slot
+//! from the line also [nudges](super::line::Words::nudge) the waiter that watches it.
 //!
-//! A blocked request cannot be taken back. So a thread outlives the wait that started it, and serves later waits for the same
-//! slot, until its owner is gone.
+//! A blocked request cannot be taken back. So a thread outlives the wait that started it, and
+//! serves later waits for the same slot, until its owner is gone.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -74,7 +75,8 @@ impl FileRoom {
     }
 }
 
-/// Wakes the waiters until they have noticed: one that is about to fall asleep misses the first time.
+/// Wakes the waiters until they have noticed: one that is about to fall asleep misses the first
+/// time.
 fn wake(room: &Weak<FileRoom>, waiters: &[Weak<Nudge>]) {
     let mut waiters: Vec<_> = waiters.iter().filter_map(Weak::upgrade).collect();
     for nudge in &waiters {

@@ -220,10 +220,10 @@ impl<S: Eq + Clone> Striped<S> {
         match self.central.queue_up(asked, deadline) {
             QueueUp::Inside => true,
             QueueUp::TooLate => false,
-            QueueUp::Queued(place) => {
+            QueueUp::Queued(queued) => {
                 // The mode may have become ON before the request joined the queue.
                 self.revoke();
-                self.central.sleep(exclusive, place, deadline)
+                self.central.sleep(exclusive, queued, deadline)
             }
         }
     }

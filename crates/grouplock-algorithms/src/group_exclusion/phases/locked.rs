@@ -1,4 +1,5 @@
-//! The internal lock, held: the queue, and the release that lets waiters in.
+//! What a process does while it holds the internal lock: the queue, and the release that admits
+//! waiters.
 
 use super::{ALONE, GRANTED, INVITED, Phases, Process, Record, Then, WAITING, Way, share};
 use crate::memory::Ordering::{Acquire, Relaxed, Release};
@@ -18,9 +19,9 @@ enum Room {
     Of(u64),
     /// The room of the session that it was.
     Same,
-    /// Somebody's who has it to itself.
+    /// The room of a holder that is alone.
     Alone,
-    /// That of somebody who has it to itself to set it up. It is set up for nobody until then.
+    /// The room of a holder that is alone and sets it up. Until then it is set up for no session.
     BeingSetUp,
 }
 
@@ -30,7 +31,7 @@ impl Room {
     }
 }
 
-/// One who waits, as the holder of the internal lock knows it.
+/// A waiter, as the process with the internal lock knows it.
 #[derive(Debug)]
 pub(super) struct Waiter<M: Memory> {
     pub(super) who: Ptr<Record<M>>,
@@ -40,7 +41,7 @@ pub(super) struct Waiter<M: Memory> {
     pub(super) set_up: bool,
 }
 
-/// The internal lock, held, and the queue as it is.
+/// The internal lock is held. The queue, as it is now.
 pub(super) struct Locked<'a, M: Memory, P: Policy> {
     pub(super) lock: &'a Phases<M, P>,
     pub(super) queue: Vec<Waiter<M>>,
@@ -57,7 +58,7 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
         core::iter::once((then as u64).word()).chain(known).collect()
     }
 
-    /// Whether anyone from place `from` of the queue on has lost patience.
+    /// Whether the patience of a waiter is over, from position `from` of the queue on.
     #[track_caller]
     fn is_late(&self, from: usize) -> bool {
         let mut late = false;
@@ -68,13 +69,14 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
         late
     }
 
-    /// Enters if the room has a place for `s`, and the policy lets it go before those who wait.
+    /// Enters if the room can take `s`, and the policy lets the request overtake the waiters.
     pub(super) fn admit(&mut self, s: u64, set_up: bool) -> bool {
         let may_overtake = self.queue.is_empty() || !P::STRICT && !self.is_late(0); // 9
         may_overtake && self.occupy(s, set_up, Then::Queue) // 9
     }
 
-    /// Enters if the room has a place for `s`, whoever waits. If it must find the room set up and does not, it enters alone.
+    /// Enters if the room can take `s`, past all waiters. Enters alone if the request needs a
+    /// set-up that the room lacks.
     pub(super) fn occupy(&mut self, s: u64, set_up: bool, then: Then) -> bool {
         let lock = self.lock;
         loop {
@@ -99,7 +101,7 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
         }
     }
 
-    /// Gives the room, which was empty at `w` and is changing, to `n` waiters or newcomers.
+    /// Gives the room, which was empty at `w` and is changing, to `n` processes.
     #[track_caller]
     fn change(&self, w: u32, room: Room, n: usize) {
         let lock = self.lock;
@@ -143,12 +145,12 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
         self.link(place); // 11
     }
 
-    /// Who stands at `place`.
+    /// The process at position `place`.
     fn who(&self, place: usize) -> Ptr<Record<M>> {
         self.queue.get(place).map_or(Ptr::NIL, |waiter| waiter.who)
     }
 
-    /// Makes the one before `place` point there.
+    /// Makes the record before position `place` point there.
     #[track_caller]
     fn link(&self, place: usize) {
         let who = self.who(place);
@@ -170,14 +172,14 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
         }
     }
 
-    /// The waiter was invited and came too late.
+    /// The waiter was invited and was too late.
     pub(super) fn decline(&mut self, me: Ptr<Record<M>>) {
         if let Some(waiter) = self.queue.iter_mut().find(|waiter| waiter.who == me) {
             waiter.invited = false;
         }
     }
 
-    /// Takes the first `n` out of the queue.
+    /// Takes the first `n` waiters out of the queue.
     #[track_caller]
     fn take(&mut self, n: usize) -> Vec<Waiter<M>> {
         let phase = self.queue.drain(..n).collect();
@@ -185,7 +187,7 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
         phase
     }
 
-    /// Tells those of `phase` that they are inside.
+    /// Notifies the waiters of `phase` that they are inside.
     fn tell(&self, phase: &[Waiter<M>]) {
         for waiter in phase {
             let record = self.lock.at(waiter.who);
@@ -194,14 +196,15 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
         }
     }
 
-    /// Gives the room, which was empty at `w` and is changing, to the first phase, of `n`; or to one of that who sets it up.
+    /// Gives the room, which was empty at `w` and is changing, to the first phase, of `n` waiters;
+    /// or to one of them that sets it up.
     #[track_caller]
     fn hand_over(&mut self, w: u32, n: usize) {
         let session = self.queue[0].session;
         let same = P::SETS_UP && session != ALONE && self.lock.name.read(Relaxed) == session; // 36: it changes only under our lock
         let alone = self.queue[..n].iter().position(|waiter| waiter.set_up);
         if let Some(alone) = alone.filter(|_| !(same && w & SET_UP != 0)) {
-            // The others stay the first in the queue, and join when the room is set up.
+            // The others stay first in the queue, and join when the room is set up.
             let waiter = self.queue.remove(alone);
             self.link(alone); // 36
             self.change(w, Room::BeingSetUp, 1); // 37
@@ -214,7 +217,7 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
         }
     }
 
-    /// Sees to those who wait, and releases the internal lock.
+    /// Admits waiters that can enter, and releases the internal lock.
     pub(super) fn unlock(mut self, then: Then) {
         let lock = self.lock;
         loop {
@@ -262,7 +265,8 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
             let free = w & !(LOCKED | NOTIFY | ASK | RESERVED) | bits;
             let unlocked = lock.word.cas(w, free, Release); // 40: the queue, for line 23
             if unlocked {
-                // Whether for the first time in this passage or not, `words` does not tell; only the first time counts.
+                // `words` does not say whether this is the first time in the passage. Only the
+                // first time counts.
                 if matches!(then, Then::Enter | Then::Sleep) {
                     M::doorway_end();
                 }

@@ -1,11 +1,15 @@
-//! Rooms that must be set up for the session: who finds the room not set up is let in alone, sets it up, and opens it to its session.
+//! Rooms that must be set up for the session. A process that finds the room not set up enters
+//! alone, sets it up, and opens it to its session.
 //!
-//! The register `made` stands for the data: it tells for which session the room is set up, whatever the word says. A process touches it only where its
-//! user would touch the data: alone while it sets up, and when it comes in and goes. Three things are asserted there, and a breach is a panic:
+//! The register `made` stands for the data: it says for which session the room is set up,
+//! independently of the word. A process uses it only where its user would use the data: alone
+//! during the set-up, at entry and at exit. The text asserts three things there. A failed assertion
+//! is a panic.
 //!
-//! * who asked for a room that is set up finds it set up for its session;
-//! * nobody sets up while somebody else is inside: what a process finds when it comes in it finds when it goes, and what it writes while it sets up stays;
-//! * nobody sets up a room that is set up for its session already.
+//! * A process that asked for a room that is set up finds it set up for its session.
+//! * No process sets up while another is inside. So a process finds the same at entry and at exit,
+//!   and what it writes during the set-up stays.
+//! * No process sets up a room that is set up for its session already.
 
 use super::{NOTHING, Phases, Process, Then, Way};
 use crate::memory::Ordering::{Acquire, Relaxed, Release};
@@ -17,7 +21,8 @@ use crate::prelude::*;
 pub(super) const TEXT: Text = text!("set_up.rs");
 
 impl<M: Memory> Process<M> {
-    /// How it asks in its next passage. If requests are given up, a task gives up where it waits, and the set-up of a thread fails.
+    /// How it asks in its next passage. If requests are withdrawn, a task withdraws where it waits,
+    /// and the set-up of a thread fails.
     pub(super) fn choose_way<P: Policy>(&mut self) {
         self.way = match self.way {
             Way::SetUp if P::MIXED => Way::Downgrade,
@@ -30,7 +35,7 @@ impl<M: Memory> Process<M> {
 }
 
 impl<M: Memory, P: Policy> Phases<M, P> {
-    /// Enters if the room is set up for `s` and that takes no waiting and no asking.
+    /// Enters if the room is set up for `s`, and that needs neither waiting nor the internal lock.
     pub(super) fn fast_set_up(&self, s: u64) -> bool {
         let before = self.word.faa(ONE, Acquire); // 43: as 2
         if is_open(before) && before & SET_UP != 0 {
@@ -45,7 +50,8 @@ impl<M: Memory, P: Policy> Phases<M, P> {
         false
     }
 
-    /// The process has been let in: by the fast path, or else alone or not. Returns whether it is inside the session it asked for.
+    /// The process was admitted: by the fast path, or otherwise, alone or not. Returns whether it
+    /// is inside the session that it asked for.
     pub(super) fn arrive(&self, me: &mut Process<M>, s: u64, fast: bool) -> bool {
         M::live(|| [fast.word()]);
         match me.way {
@@ -82,7 +88,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
         true
     }
 
-    /// The process is alone, and opens the room to `s`, with `mark` if it has set that up.
+    /// The process is alone, and opens the room to `s`. Sets `mark` if it has set the room up.
     fn open(&self, s: u64, mark: u32) {
         let locked = self.lock(Then::Open); // 47
         let w = self.word.read(Relaxed); // 47: only the count changes
@@ -96,7 +102,8 @@ impl<M: Memory, P: Policy> Phases<M, P> {
         locked.unlock(Then::Opened); // 49
     }
 
-    /// What a request that has been granted the room, and is given up, is counted by. If it is alone, the room is set up for nobody.
+    /// The count of a granted request that is withdrawn. If it is alone, the room is set up for no
+    /// session.
     pub(super) fn count_of_granted(&self) -> u32 {
         let alone = self.word.read(Relaxed) & EXCLUSIVE; // 20: as 44
         if alone != 0 {
@@ -105,7 +112,8 @@ impl<M: Memory, P: Policy> Phases<M, P> {
         ONE | alone
     }
 
-    /// The process is inside, and looks at the data. What it brings inside without set-up is set up for nobody.
+    /// The process is inside, and reads the data. If it entered another session without set-up, the
+    /// room is set up for no session.
     fn look(&self, me: &mut Process<M>, s: u64) {
         M::live(|| []);
         me.found = self.made.read(Relaxed) == s; // 50
@@ -115,7 +123,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
         }
     }
 
-    /// The process, which leaves, finds the data as it was when it came.
+    /// The process leaves, and finds the data as it was at entry.
     pub(super) fn look_back(&self, me: &mut Process<M>) {
         let found = self.made.read(Relaxed) != NOTHING; // 51
         assert!(found == me.found, "the room was set up while somebody was inside");

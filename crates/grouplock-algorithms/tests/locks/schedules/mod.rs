@@ -1,5 +1,5 @@
-//! The counterexamples to the printed algorithms, step by step; and the same steps on the mended ones. In `orders`, the examples that a
-//! source works out.
+//! The counterexamples to the printed algorithms, step by step; and the same steps on the mended
+//! ones. In `orders`, the examples that a source works out.
 
 mod figure_3;
 mod orders;
@@ -23,8 +23,8 @@ const LATE: Duration = Duration::from_secs(60);
 const S: u64 = 1;
 const T: u64 = 2;
 
-/// Runs the table in the documentation of `maor_taubenfeld`, in which no two steps overlap. Returns whether r gets into
-/// session t while b and p are in session s.
+/// Runs the table in the documentation of `maor_taubenfeld`, in which no two steps overlap. Returns
+/// whether r gets into session t while b and p are in session s.
 fn r_gets_in_beside_b_and_p<G: RawGroup<Staged>>() -> bool {
     let lock = Group::<G, Staged>::new(4).expect("four are possible");
     let process = || lock.process().expect("there is room for four");
@@ -82,8 +82,8 @@ fn three_processes_are_enough() {
     assert!(!a_gets_in_beside_b_and_p::<Handover<Staged>>());
 }
 
-/// One process waits with a white ticket while another leaves and comes back for a black one. Returns whether both are
-/// inside then.
+/// One process waits with a white ticket while another leaves and comes back for a black one.
+/// Returns whether both are inside then.
 fn both_colours_get_in<L: RawMutex<Staged>>() -> bool {
     let lock = Mutual::<L, Staged>::new(2).expect("two are possible");
     let mut first = lock.process().expect("there is room for two");

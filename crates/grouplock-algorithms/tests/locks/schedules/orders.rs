@@ -1,5 +1,6 @@
-//! The orders that C. Chu's lecture notes (2009) work out for Keane and Moir's lock and for Petrovic's: six processes come one after
-//! another, the first two go in at once, and the others wait.
+//! The orders that C. Chu's lecture notes (2009) work out for Keane and Moir's lock and for
+//! Petrovic's: six processes come one after another, the first two go in at once, and the others
+//! wait.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -19,8 +20,9 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// The processes in the order in which they come, and their sessions.
 const COMING: [(char, u64); 6] = [('i', 1), ('j', 1), ('k', 2), ('l', 2), ('m', 1), ('n', 2)];
 
-/// Lets the processes go in, `together` by `together`: after each of these groups is complete it leaves, and only then the next may come.
-/// Everybody stays inside until the group is told to leave, so who goes in too early is found where another is due.
+/// Lets the processes go in, `together` by `together`: after each of these groups is complete it
+/// leaves, and only then the next may come. Everybody stays inside until the group is told to
+/// leave, so who goes in too early is found where another is due.
 fn go_in<G: RawGroup<Staged>>(together: &[&str]) {
     let lock = Group::<G, Staged>::new(COMING.len()).expect("six are possible");
     let (tell_of_entry, entry) = mpsc::channel();

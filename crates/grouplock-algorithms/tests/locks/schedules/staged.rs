@@ -1,5 +1,5 @@
-//! Real memory for tests that place every step themselves: a thread can refuse to wait, and tell of its
-//! doorway.
+//! Real memory for tests that place every step themselves: a thread can refuse to wait, and tell of
+//! its doorway.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, Ordering};

@@ -8,8 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// Calls a method of etcd's gRPC interface in its JSON form. HTTP 1.0, so that the answer comes in one piece and the
-/// connection ends with it.
+/// Calls a method of etcd's gRPC interface in its JSON form. HTTP 1.0, so that the answer comes in
+/// one piece and the connection ends with it.
 pub(crate) fn call(
     server: SocketAddr,
     path: &str,
@@ -30,14 +30,16 @@ pub(crate) fn call(
     serde_json::from_str(body).map_err(io::Error::other)
 }
 
-/// What has happened to keys that begin so, from a revision on: which of them were deleted, each with its revision.
+/// What has happened to keys that begin so, from a revision on: which of them were deleted, each
+/// with its revision.
 pub(crate) fn deletions(
     server: SocketAddr,
     prefix: &str,
     revision: i64,
 ) -> io::Result<Vec<(String, i64)>> {
     let mut stream = TcpStream::connect_timeout(&server, Duration::from_secs(5))?;
-    // The history comes at once. Then there is silence, as only news would follow; or there is news all the time.
+    // The history comes at once. Then there is silence, as only news would follow; or there is news
+    // all the time.
     stream.set_read_timeout(Some(Duration::from_millis(300)))?;
     let end = prefix.strip_suffix('/').expect("a prefix ends so").to_owned() + "0";
     let create = json!({

@@ -1,6 +1,7 @@
 //! Clusters of real etcd servers that can be killed, stopped and cut off.
 //!
-//! Whoever makes a cluster has to keep its thread: the servers die with it, so that none is left when a test ends in whatever way.
+//! Whoever makes a cluster has to keep its thread: the servers die with it, so that none is left
+//! when a test ends in whatever way.
 
 #![allow(dead_code, reason = "no test file needs all of it")]
 
@@ -60,7 +61,8 @@ impl Cluster {
         })
     }
 
-    /// Three servers on a network that can be cut. `None`, and said so, if this machine does not allow it.
+    /// Three servers on a network that can be cut. `None`, and said so, if this machine does not
+    /// allow it.
     pub(crate) fn start_apart() -> Option<Self> {
         if !is_installed() {
             return None;
@@ -92,7 +94,8 @@ impl Cluster {
                 ("--initial-advertise-peer-urls", format!("http://{peer}")),
                 ("--initial-cluster", all.join(",")),
                 ("--initial-cluster-token", folder.path().display().to_string()),
-                // Elections in half a second instead of one to two, and leases of a second are possible.
+                // Elections in half a second instead of one to two, and leases of a second are
+                // possible.
                 ("--heartbeat-interval", "50".to_owned()),
                 ("--election-timeout", "500".to_owned()),
                 ("--logger", "zap".to_owned()),
@@ -179,8 +182,8 @@ impl Cluster {
         self.statuses().into_iter().flatten().map(|status| status.revision).max().unwrap_or(0)
     }
 
-    /// The ids of those whose entry has gone with its lease since a revision, by the servers' own events: who leaves
-    /// deletes its mark at the same revision.
+    /// The ids of those whose entry has gone with its lease since a revision, by the servers' own
+    /// events: who leaves deletes its mark at the same revision.
     pub(crate) fn entries_ended_since(&self, revision: i64) -> BTreeSet<String> {
         let history = |member: &Member| {
             gateway::deletions(member.client, "grouplock/", revision)

@@ -7,8 +7,9 @@
 //!   gl7m2 198.18.7.9  ────────  client 198.18.7.10 | peer 10.0.0.3 ────────  port2 ┘
 //! ```
 //!
-//! The far end of a link is what is taken down, so that packets vanish without a word. The namespaces have no names: each lives as
-//! long as a process in it, and that one dies with the thread that made it, so nothing is left behind even if the tests are killed.
+//! The far end of a link is what is taken down, so that packets vanish without a word. The
+//! namespaces have no names: each lives as long as a process in it, and that one dies with the
+//! thread that made it, so nothing is left behind even if the tests are killed.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -96,8 +97,8 @@ impl Network {
         Ok(network)
     }
 
-    /// Takes a number that no other network of this machine has. The name of an interface can exist only once, so this is decided
-    /// by the kernel.
+    /// Takes a number that no other network of this machine has. The name of an interface can exist
+    /// only once, so this is decided by the kernel.
     fn reserve() -> Result<u8, String> {
         let first = std::process::id() as u8;
         for step in 0..=u8::MAX {

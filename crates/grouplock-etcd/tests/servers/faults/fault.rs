@@ -75,8 +75,8 @@ impl Fault {
         }
     }
 
-    /// Lets it happen, waits for the recovery while it lasts if the room should go on without what is missing, and
-    /// for the recovery afterwards.
+    /// Lets it happen, waits for the recovery while it lasts if the room should go on without what
+    /// is missing, and for the recovery afterwards.
     pub(crate) fn inject(self, stage: &mut Stage) {
         let everybody = stage.workers();
         let mut since = clock::now();
@@ -99,8 +99,9 @@ impl Fault {
                 let (woken, revision) = (clock::now(), stage.cluster.revision());
                 stage.cluster.go_on(leader);
                 stage.cluster.await_health();
-                // This version has a bug: a leader that wakes revokes leases that another leader has renewed meanwhile, as it does
-                // not know yet that it leads no more (etcd's issues 12528 and 15247).
+                // This version has a bug: a leader that wakes revokes leases that another leader
+                // has renewed meanwhile, as it does not know yet that it leads no more (etcd's
+                // issues 12528 and 15247).
                 if cluster::version().is_some_and(|version| version == "etcd 3.4.23") {
                     stage.record.revoked(woken, stage.cluster.entries_ended_since(revision));
                 }

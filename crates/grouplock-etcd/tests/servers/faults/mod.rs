@@ -1,8 +1,9 @@
 //! Rooms on etcd while servers, networks and clients fail.
 //!
-//! Workers in three processes enter sessions of one room all the time and use a [resource] that refuses stale epochs. After each
-//! [fault] the room has to go on within [`stage::BOUND`], in the end it has to be empty, and what holders believed must have
-//! been true: see [`overlaps`](grouplock_testing::overlaps).
+//! Workers in three processes enter sessions of one room all the time and use a [resource] that
+//! refuses stale epochs. After each [fault] the room has to go on within [`stage::BOUND`], in the
+//! end it has to be empty, and what holders believed must have been true: see
+//! [`overlaps`](grouplock_testing::overlaps).
 
 mod clock;
 mod crew;
@@ -16,7 +17,8 @@ mod worker;
 use fault::Fault;
 use stage::{Outcome, Stage};
 
-/// Lets a fault happen so many times on one cluster. `None`, and said so, if the machine does not allow it.
+/// Lets a fault happen so many times on one cluster. `None`, and said so, if the machine does not
+/// allow it.
 fn run(fault: Fault, times: usize) -> Option<Outcome> {
     let mut stage = Stage::new(fault.cluster()?);
     for _ in 0..times {
@@ -60,7 +62,8 @@ faults! {
     leases_are_revoked => LeaseRevoked,
 }
 
-/// Each fault many times; prints the table, and writes `docs/etcd-faults.md` if `GROUPLOCK_FAULT_TABLE` names it.
+/// Each fault many times; prints the table, and writes `docs/etcd-faults.md` if
+/// `GROUPLOCK_FAULT_TABLE` names it.
 #[test]
 #[ignore = "takes minutes; `cargo xtask soak` runs it"]
 fn fault_table() {

@@ -1,5 +1,5 @@
-//! Where workers write down what they do, and where the resource is: in the test's own process, reached by other processes over a
-//! socket.
+//! Where workers write down what they do, and where the resource is: in the test's own process,
+//! reached by other processes over a socket.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
@@ -131,7 +131,8 @@ impl Record {
         open.filter(|(_, one)| workers.contains(&one.worker)).map(|(number, _)| number).collect()
     }
 
-    /// The process of these workers was killed after that moment: until then they may have believed to hold.
+    /// The process of these workers was killed after that moment: until then they may have believed
+    /// to hold.
     pub(crate) fn killed(&self, workers: &[usize], at: Nanos) {
         let mut book = self.book();
         for one in &mut book.holdings {
@@ -141,7 +142,8 @@ impl Record {
         }
     }
 
-    /// The servers have taken the entries of these away since then: no lock can keep its promise to their owners.
+    /// The servers have taken the entries of these away since then: no lock can keep its promise to
+    /// their owners.
     pub(crate) fn revoked(&self, since: Nanos, whose: BTreeSet<String>) {
         self.book().revocations.push((since, whose));
     }
@@ -164,12 +166,14 @@ impl Record {
         self.book().failures.clone()
     }
 
-    /// How many were inside together with another session, those included whose lease was taken away by force.
+    /// How many were inside together with another session, those included whose lease was taken
+    /// away by force.
     pub(crate) fn overlaps(&self) -> usize {
         overlaps::contradictions(&self.book().stays(|_| None)).len()
     }
 
-    /// All that contradicts the promises. Only after all workers have ended: what is open then will never be over.
+    /// All that contradicts the promises. Only after all workers have ended: what is open then will
+    /// never be over.
     pub(crate) fn contradictions(&self) -> Vec<String> {
         let book = self.book();
         let stays = book.stays(|one| book.taken_away(one));
@@ -185,9 +189,10 @@ impl Record {
 }
 
 impl Book {
-    /// The holdings that are over: what holders believed, from the return of `enter` to the moment they began to leave, were told
-    /// of a loss, or reached the end of what `valid_until` had promised, whichever came first; but for the time after
-    /// `end` says that it was taken from them.
+    /// The holdings that are over: what holders believed, from the return of `enter` to the moment
+    /// they began to leave, were told of a loss, or reached the end of what `valid_until` had
+    /// promised, whichever came first; but for the time after `end` says that it was taken from
+    /// them.
     fn stays(&self, end: impl Fn(&Holding) -> Option<Nanos>) -> Vec<Stay> {
         let stay = |one: &Holding| {
             let to = end(one).map_or(one.to?, |at| at.min(one.to.unwrap_or(at)));
@@ -238,10 +243,12 @@ impl Desk {
 /// Where other processes reach the record, until the test ends.
 pub(crate) struct Reception(Arc<Mutex<Vec<Arc<Line>>>>);
 
-/// The line to one worker in another process, which says something and waits for the answer before it says more.
+/// The line to one worker in another process, which says something and waits for the answer before
+/// it says more.
 struct Line {
     stream: UnixStream,
-    /// Whether the worker is gone. Locked from before something is read to after it is written down.
+    /// Whether the worker is gone. Locked from before something is read to after it is written
+    /// down.
     gone: Mutex<bool>,
 }
 
@@ -262,8 +269,8 @@ impl Reception {
         reception
     }
 
-    /// Waits until everything that a process has said is written down. Only for processes that are stopped now: they say nothing
-    /// more.
+    /// Waits until everything that a process has said is written down. Only for processes that are
+    /// stopped now: they say nothing more.
     pub(crate) fn hear_all(&self, deadline: Instant) {
         let lines = lock(&self.0).clone();
         for line in lines {

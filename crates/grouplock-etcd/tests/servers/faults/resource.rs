@@ -1,4 +1,5 @@
-//! What a room protects: something that remembers the largest epoch it has seen and refuses smaller ones.
+//! What a room protects: something that remembers the largest epoch it has seen and refuses smaller
+//! ones.
 
 use super::clock::Nanos;
 
@@ -58,7 +59,8 @@ impl Resource {
         &self.refused
     }
 
-    /// What broke the promises, but for holdings that `excused` tells to have been taken away by force.
+    /// What broke the promises, but for holdings that `excused` tells to have been taken away by
+    /// force.
     pub(crate) fn complaints(&self, excused: impl Fn(usize, Nanos) -> bool) -> Vec<String> {
         let wronged = self
             .refused

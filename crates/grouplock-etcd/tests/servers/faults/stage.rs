@@ -18,8 +18,9 @@ use crate::cluster::Cluster;
 /// How long a lease lasts, in seconds.
 pub(crate) const TTL: u64 = 2;
 
-/// How long it may take until everybody has been inside again after a fault. The old holder's lease has to run out, a leader to be
-/// elected, which prolongs all leases, and connections to be made; the machine may be slow.
+/// How long it may take until everybody has been inside again after a fault. The old holder's lease
+/// has to run out, a leader to be elected, which prolongs all leases, and connections to be made;
+/// the machine may be slow.
 pub(crate) const BOUND: Duration = Duration::from_secs(15);
 
 /// Everything there is.
@@ -97,7 +98,8 @@ impl Stage {
         stage
     }
 
-    /// Another process with two workers. Their numbers are new, so that nobody is taken for one that was killed.
+    /// Another process with two workers. Their numbers are new, so that nobody is taken for one
+    /// that was killed.
     pub(crate) fn add_crew(&mut self) {
         let workers = vec![self.next, self.next + 1];
         self.next += 2;
@@ -119,7 +121,8 @@ impl Stage {
         }
     }
 
-    /// Waits until a new phase was opened after `fault`, and until everybody of `who` has been inside again.
+    /// Waits until a new phase was opened after `fault`, and until everybody of `who` has been
+    /// inside again.
     pub(crate) fn await_recovery(&mut self, fault: Nanos, who: &BTreeSet<usize>) {
         let deadline = Instant::now() + BOUND;
         loop {
@@ -147,7 +150,8 @@ impl Stage {
         })
     }
 
-    /// Waits until a worker of one of the crews is inside, or all of a crew wait, and stops that crew. Which one, and its holdings.
+    /// Waits until a worker of one of the crews is inside, or all of a crew wait, and stops that
+    /// crew. Which one, and its holdings.
     pub(crate) fn stop_crew(&self, inside: bool) -> (usize, Vec<usize>) {
         let deadline = Instant::now() + BOUND;
         loop {
@@ -187,7 +191,8 @@ impl Stage {
         )
     }
 
-    /// Ends the work, and checks that nothing contradicts the promises and that the room is empty and can be entered.
+    /// Ends the work, and checks that nothing contradicts the promises and that the room is empty
+    /// and can be entered.
     pub(crate) fn finish(mut self) -> Outcome {
         self.record.end();
         let deadline = Instant::now() + BOUND;
@@ -237,7 +242,8 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        // Also when a test fails: the workers of this process would go on and disturb the other tests.
+        // Also when a test fails: the workers of this process would go on and disturb the other
+        // tests.
         self.record.end();
     }
 }

@@ -57,7 +57,8 @@ fn work(room: &Room, worker: usize, sessions: u64, desk: &mut Desk) {
     let mut random = Random::new(worker as u64);
     loop {
         let session = random.below(sessions);
-        // Mostly short, so that the room changes hands often; sometimes long, so that faults meet somebody inside.
+        // Mostly short, so that the room changes hands often; sometimes long, so that faults meet
+        // somebody inside.
         let longest = if random.below(8) == 0 { 300 } else { 15 };
         let stay = Duration::from_millis(random.below(longest));
         let over = match room.request(&format!("session {session}")).timeout(PATIENCE).enter() {
@@ -93,12 +94,14 @@ fn inside(guard: Guard<'_>, worker: usize, session: u64, stay: Duration, desk: &
     loop {
         let (held, now, valid_until) = believes(&watch);
         if !held {
-            // One that is lost knows until when the others are kept out; else the promise has run out between two looks.
+            // One that is lost knows until when the others are kept out; else the promise has run
+            // out between two looks.
             let lost = matches!(watch.standing(), Standing::Lost(_));
             let kept_out = watch.valid_until().filter(|_| lost).map(clock::at);
             let to = kept_out.unwrap_or_else(|| now.min(promised.max(at)));
             desk.tell(News::Ended { holding, at: to, lost: true });
-            // It takes the time that it has to stop. If it left at once, others would rightly be let in at once.
+            // It takes the time that it has to stop. If it left at once, others would rightly be
+            // let in at once.
             std::thread::sleep(Duration::from_nanos(to.saturating_sub(clock::now())));
             break;
         }

@@ -1,7 +1,8 @@
-//! Real etcd servers for tests: on free ports, in directories that go away, and dead when the test program is.
+//! Real etcd servers for tests: on free ports, in directories that go away, and dead when the test
+//! program is.
 //!
-//! Whatever happens to the test program, a pipe to a shell breaks, and the shell kills the server. Nothing has to be
-//! dropped for that, so a server can be shared by all tests of a program.
+//! Whatever happens to the test program, a pipe to a shell breaks, and the shell kills the server.
+//! Nothing has to be dropped for that, so a server can be shared by all tests of a program.
 
 #![allow(dead_code, reason = "no test file needs all of it")]
 

@@ -24,7 +24,8 @@ pub(crate) struct Arguments {
     algorithm: Option<String>,
     #[command(flatten)]
     size: Size,
-    /// How many processes die at most, if processes of the algorithm may die; any number if not given.
+    /// How many processes die at most, if processes of the algorithm may die; any number if not
+    /// given.
     #[arg(long)]
     deaths: Option<u8>,
     /// Print the result as one JSON object.
@@ -33,9 +34,9 @@ pub(crate) struct Arguments {
     /// How much memory the exploration may take, in GiB.
     #[arg(long, default_value_t = 4.0)]
     memory_limit: f64,
-    /// When others see a write: `sc`, at once; `tso`, in the order in which its process wrote (x86);
-    /// `pso`, a relaxed write in any order. With the last two, only mutual exclusion, deadlock, the
-    /// order of service and ranges of registers are checked.
+    /// When others see a write: `sc`, at once; `tso`, in the order in which its process wrote
+    /// (x86); `pso`, a relaxed write in any order. With the last two, only mutual exclusion,
+    /// deadlock, the order of service and ranges of registers are checked.
     #[arg(long, value_name = "MODEL", default_value_t, conflicts_with = "replay")]
     memory: MemoryModel,
     /// Check mutual exclusion and deadlock freedom only: fewer states.
@@ -59,12 +60,12 @@ pub(crate) struct Arguments {
     /// The seed of the draws: the same seed draws the same executions.
     #[arg(long, default_value_t = 1, requires = "sample")]
     seed: u64,
-    /// Where to write an execution that violates a property, for `--replay`. Without --json it is always
-    /// written, by default to `ALGORITHM-NxM.trace.json`.
+    /// Where to write an execution that violates a property, for `--replay`. Without --json it is
+    /// always written, by default to `ALGORITHM-NxM.trace.json`.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Repeat the execution in this file instead of exploring. The file gives algorithm, sizes, memory
-    /// and property.
+    /// Repeat the execution in this file instead of exploring. The file gives algorithm, sizes,
+    /// memory and property.
     #[arg(long, value_name = "FILE", conflicts_with = "trace")]
     replay: Option<PathBuf>,
 }

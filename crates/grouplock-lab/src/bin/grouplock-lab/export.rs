@@ -19,8 +19,8 @@ pub(crate) struct Arguments {
     /// Write a Promela model, for Spin. There is no other language so far.
     #[arg(long, required = true)]
     promela: bool,
-    /// Export this property alone: mutual-exclusion, deadlock-freedom, starvation-freedom or fcfs. If not
-    /// given, those of them that the algorithm claims.
+    /// Export this property alone: mutual-exclusion, deadlock-freedom, starvation-freedom or fcfs.
+    /// If not given, those of them that the algorithm claims.
     #[arg(long, value_name = "PROPERTY")]
     property: Option<Property>,
     /// How much memory the search for the edges of the automaton may take, in GiB.

@@ -24,14 +24,14 @@ use serde::de::DeserializeOwned;
 enum Command {
     /// Lists the algorithms and their claims.
     List(list::Arguments),
-    /// Explores every interleaving of a few processes. Exits with 0 if all checked properties hold, 1 if
-    /// one is violated, 3 if a limit ended the exploration, 2 if an argument is wrong.
+    /// Explores every interleaving of a few processes. Exits with 0 if all checked properties hold,
+    /// 1 if one is violated, 3 if a limit ended the exploration, 2 if an argument is wrong.
     Check(check::Arguments),
-    /// Writes the automaton of an algorithm and its properties as a model for another checker. Exits with
-    /// 3 if a limit ended the search, 2 if an argument is wrong.
+    /// Writes the automaton of an algorithm and its properties as a model for another checker.
+    /// Exits with 3 if a limit ended the search, 2 if an argument is wrong.
     Export(export::Arguments),
-    /// Counts remote memory references per passage. Exits with 1 if an algorithm breaks meanwhile, 2 if an
-    /// argument is wrong.
+    /// Counts remote memory references per passage. Exits with 1 if an algorithm breaks meanwhile,
+    /// 2 if an argument is wrong.
     Rmr(rmr::Arguments),
     /// Prints the tables of two papers, measured.
     Table(report::TableArguments),
@@ -78,8 +78,8 @@ struct Size {
     passages: Option<u8>,
 }
 
-/// Lets Ctrl-C end the search, so that the results so far are printed. If it cannot be caught, it ends
-/// the program.
+/// Lets Ctrl-C end the search, so that the results so far are printed. If it cannot be caught, it
+/// ends the program.
 fn stop_on_ctrl_c(options: &Options) {
     let stop = Arc::clone(&options.stop);
     let _ = ctrlc::set_handler(move || stop.store(true, Ordering::Relaxed));

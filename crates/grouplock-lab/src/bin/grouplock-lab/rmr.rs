@@ -20,8 +20,8 @@ pub(crate) struct Arguments {
     /// How many processes: one number or several, each from 1 to 256.
     #[arg(long, short = 'p', value_delimiter = ',', default_value = "2,8,64", value_parser = number::<usize>)]
     processes: Vec<usize>,
-    /// What counts: cc (caches, Maor and Taubenfeld's definition), cc-write-back, cc-write-through (He, Gopalakrishnan
-    /// and Gafni's), or dsm.
+    /// What counts: cc (caches, Maor and Taubenfeld's definition), cc-write-back, cc-write-through
+    /// (He, Gopalakrishnan and Gafni's), or dsm.
     #[arg(long, default_value = "cc")]
     model: Model,
     /// How many passages each process makes in a run.
@@ -33,13 +33,13 @@ pub(crate) struct Arguments {
     /// Print the accesses of the most expensive passage, at the largest number of processes.
     #[arg(long, conflicts_with = "json")]
     worst: bool,
-    /// Print the largest cost found for each point contention (the largest number of processes that are in
-    /// a passage at one time during the counted one) and for each interval contention (the number of
-    /// processes whose passages overlap it).
+    /// Print the largest cost found for each point contention (the largest number of processes that
+    /// are in a passage at one time during the counted one) and for each interval contention (the
+    /// number of processes whose passages overlap it).
     #[arg(long)]
     contention: bool,
-    /// Print a list of JSON objects: `max` is the largest cost found, `bound` the bound that is proven for
-    /// any number of processes, or null.
+    /// Print a list of JSON objects: `max` is the largest cost found, `bound` the bound that is
+    /// proven for any number of processes, or null.
     #[arg(long)]
     json: bool,
 }

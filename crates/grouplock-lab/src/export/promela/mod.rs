@@ -1,7 +1,7 @@
 //! The tables as a Promela model, for Spin.
 //!
-//! Each step of a process is one `d_step`, and nothing else is a transition, so that Spin, without its partial order reduction,
-//! stores the states that the lab sees without its reductions.
+//! Each step of a process is one `d_step`, and nothing else is a transition, so that Spin, without
+//! its partial order reduction, stores the states that the lab sees without its reductions.
 
 mod step;
 
@@ -201,7 +201,8 @@ unreachable contents are not blanked, and no steps are taken together. Edges tha
             ("gives_up", Section::Withdrawing),
             ("inside", Section::Inside),
         ];
-        // Compared with zero, a formula takes it for one proposition. Each more takes Spin twice as long to understand.
+        // Compared with zero, a formula takes it for one proposition. Each more takes Spin twice as
+        // long to understand.
         for (name, section) in sections {
             let (from, to) = self.table.range(section);
             let _ = writeln!(text, "#define {name}(p) ((at[p] >= {from} && at[p] < {to}) != 0)");
@@ -390,7 +391,8 @@ byte before[{processes}]; /* Those who had done so when it asked, and still have
         Ok(text)
     }
 
-    /// Asking touches nothing: it goes with the first step of the entry section, unless that may have to wait.
+    /// Asking touches nothing: it goes with the first step of the entry section, unless that may
+    /// have to wait.
     fn first_step(&self, idle: &Local, session: u64) -> String {
         let edge = idle.edge(Obs::request(session)).filter(|edge| edge.panic.is_none());
         let Some(edge) = edge else { return String::new() };

@@ -61,7 +61,8 @@ impl Promela<'_> {
         })
     }
 
-    /// The pending step of a local state, as the body of an `inline`. One that may have to wait is taken only if it need not.
+    /// The pending step of a local state, as the body of an `inline`. One that may have to wait is
+    /// taken only if it need not.
     pub(super) fn step(&self, from: usize) -> Result<String, ExportError> {
         let local = &self.table.locals[from];
         let Some((target, op)) = local.node.step else {
@@ -153,7 +154,8 @@ impl Promela<'_> {
         text
     }
 
-    /// What the process knows at the end of an edge: each object has the place that the target says, and the others none.
+    /// What the process knows at the end of an edge: each object has the place that the target
+    /// says, and the others none.
     fn learned(&self, from: usize, obs: Obs, edge: &Edge) -> String {
         let arity = self.table.locals[from].node.arity;
         let stranger = obs.as_stranger().is_some();

@@ -84,7 +84,8 @@ fn each<T>(things: impl IntoIterator<Item = T>, text: impl FnMut(T) -> String) -
     things.into_iter().map(text).collect()
 }
 
-/// A table that scrolls by itself where it is too wide: its headings, and rows that are marked up already.
+/// A table that scrolls by itself where it is too wide: its headings, and rows that are marked up
+/// already.
 fn table(
     class: &str,
     label: &str,
@@ -106,7 +107,8 @@ fn thousands(number: u64) -> String {
     grouped(number, '\u{202f}')
 }
 
-/// Shows a text with what HTML gives a meaning written out, for element contents and quoted attributes.
+/// Shows a text with what HTML gives a meaning written out, for element contents and quoted
+/// attributes.
 struct E<T>(T);
 
 impl<T: Display> Display for E<T> {

@@ -1,5 +1,5 @@
-//! Remote memory references against the number of processes, both on logarithmic scales: a constant is level, N has
-//! slope one.
+//! Remote memory references against the number of processes, both on logarithmic scales: a constant
+//! is level, N has slope one.
 
 use super::{E, each, table};
 use crate::report::dossier::{Broken, Dossier, RmrPoint};

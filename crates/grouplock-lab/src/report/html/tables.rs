@@ -1,5 +1,5 @@
-//! The papers' tables, and what was explored. On narrow screens each row becomes a card, with the headings
-//! beside the cells.
+//! The papers' tables, and what was explored. On narrow screens each row becomes a card, with the
+//! headings beside the cells.
 
 use super::{E, each, table, thousands};
 use crate::explore::Verdict;

@@ -23,10 +23,10 @@ enum Goal {
 
 /// The schedule of He, Gopalakrishnan and Gafni 2018, section 4, for any lock.
 ///
-/// Theirs makes process N of the Burns-Lamport lock pay Ω(N²). Process N-1 announces itself, and N is
-/// sent back. Then N-2 announces itself, and N-1 and N are sent back; and so on down to process 1,
-/// which passes. The same follows without process 1, and so on. Here "announces itself" means that
-/// the process runs until it has written, and "is sent back" that it runs until it is blocked.
+/// Theirs makes process N of the Burns-Lamport lock pay Ω(N²). Process N-1 announces itself, and N
+/// is sent back. Then N-2 announces itself, and N-1 and N are sent back; and so on down to process
+/// 1, which passes. The same follows without process 1, and so on. Here "announces itself" means
+/// that the process runs until it has written, and "is sent back" that it runs until it is blocked.
 pub(super) fn staircase(processes: usize) -> impl FnMut(&World) -> usize {
     let victim = processes - 1;
     let mut goals = vec![Goal::Announce(victim)];
@@ -61,8 +61,8 @@ pub(super) fn staircase(processes: usize) -> impl FnMut(&World) -> usize {
     }
 }
 
-/// Process 0 is late: it has done its doorway and no more when all processes before it withdraw, the
-/// last of them first. Then it must pass what the lock makes of the withdrawn requests.
+/// Process 0 is late: it has done its doorway and no more when all processes before it withdraw,
+/// the last of them first. Then it must pass what the lock makes of the withdrawn requests.
 pub(super) fn late(processes: usize) -> impl FnMut(&World) -> usize {
     let (late, holder) = (0, processes - 1);
     let between = 1..holder;

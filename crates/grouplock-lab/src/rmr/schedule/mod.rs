@@ -31,7 +31,8 @@ pub(crate) enum Strategy {
     Staircase,
     /// One process has done only its doorway while all before it withdraw.
     Late,
-    /// Fixed priorities with points where they change: what the search for expensive passages varies.
+    /// Fixed priorities with points where they change: what the search for expensive passages
+    /// varies.
     Searched(Priorities),
 }
 

@@ -20,7 +20,8 @@ struct Change {
 }
 
 impl Priorities {
-    /// Random ones, with two changes for each of the `active` lowest processes somewhere in its first `horizon` steps.
+    /// Random ones, with two changes for each of the `active` lowest processes somewhere in its
+    /// first `horizon` steps.
     pub(crate) fn random(
         active: usize,
         processes: usize,

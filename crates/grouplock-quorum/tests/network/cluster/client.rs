@@ -105,7 +105,8 @@ impl Raw {
         self.write(&bytes)
     }
 
-    /// The next frame but Ping, which is answered, and Pong; `None` if there is none in time or the connection is closed.
+    /// The next frame but Ping, which is answered, and Pong; `None` if there is none in time or the
+    /// connection is closed.
     pub(crate) fn hear(&mut self, patience: Duration) -> io::Result<Option<Frame>> {
         let deadline = Instant::now() + patience;
         loop {
@@ -243,7 +244,8 @@ pub(crate) fn session_at(home_at: u16, members: u16) -> String {
     names.find(|name| home(name, members) == MemberId(home_at)).expect("there are enough names")
 }
 
-/// Enters and leaves one session after the other, connects again when a member comes back, and renews its lease.
+/// Enters and leaves one session after the other, connects again when a member comes back, and
+/// renews its lease.
 pub(crate) struct Walker {
     addresses: Vec<String>,
     settings: Settings,
@@ -284,13 +286,14 @@ impl Walker {
         None
     }
 
-    /// Is inside for a time, or until its lease ends: the last moment at which it was certainly inside. `None` if it was not
-    /// even at the beginning.
+    /// Is inside for a time, or until its lease ends: the last moment at which it was certainly
+    /// inside. `None` if it was not even at the beginning.
     pub(crate) fn stay(&mut self, time: Duration) -> Option<Nanos> {
         let until = Instant::now() + time;
         let mut last = None;
         loop {
-            // It can be stopped at any time: only what is so after the clock was read was so at that time.
+            // It can be stopped at any time: only what is so after the clock was read was so at
+            // that time.
             let now = overlaps::now();
             if !self.is_inside() {
                 return last;

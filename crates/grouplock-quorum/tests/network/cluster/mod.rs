@@ -1,8 +1,10 @@
-//! A cluster on this machine: each member a process of its own, with ports that were free and a directory that goes away.
+//! A cluster on this machine: each member a process of its own, with ports that were free and a
+//! directory that goes away.
 //!
 //! A member is this test program again, running the test called `member`.
 //!
-//! Members are killed when the cluster is dropped, and by the kernel if the thread that started them ends.
+//! Members are killed when the cluster is dropped, and by the kernel if the thread that started
+//! them ends.
 
 #![allow(dead_code, reason = "no test file needs all of it")]
 
@@ -206,7 +208,8 @@ impl Cluster {
         self.environment.remove(&id);
     }
 
-    /// Starts a member that is not running. To be called from a thread that lives as long as the cluster.
+    /// Starts a member that is not running. To be called from a thread that lives as long as the
+    /// cluster.
     pub(crate) fn launch(&mut self, id: usize) {
         self.try_launch(id).unwrap_or_else(|why| panic!("member {id} does not start: {why}"));
     }

@@ -1,10 +1,12 @@
-//! What holds when things go wrong: clients that use rooms as any program would, each a process of its own, on a cluster
-//! of processes. While one kind of fault is injected again and again, everyone writes down when they were inside, and a
-//! checker that has no part in the protocol reads it: no two sessions at once, epochs grow and are shared. After that
-//! everybody has to get in again.
+//! What holds when things go wrong: clients that use rooms as any program would, each a process of
+//! its own, on a cluster of processes. While one kind of fault is injected again and again,
+//! everyone writes down when they were inside, and a checker that has no part in the protocol reads
+//! it: no two sessions at once, epochs grow and are shared. After that everybody has to get in
+//! again.
 //!
 //! `cargo xtask soak` runs the long version. The table in `docs/quorum/faults.md` is written by
-//! `GROUPLOCK_FAULTS=docs/quorum/faults.md cargo test -p grouplock-quorum --test network -- --ignored long`.
+//! `GROUPLOCK_FAULTS=docs/quorum/faults.md cargo test -p grouplock-quorum --test network --
+//! --ignored long`.
 
 mod proxy;
 mod walker;

@@ -1,4 +1,5 @@
-//! A client in a process of its own: enters and leaves, and writes down when it was inside by a clock that all share.
+//! A client in a process of its own: enters and leaves, and writes down when it was inside by a
+//! clock that all share.
 
 use std::fs::File;
 use std::io::{Read, Seek, Write};
@@ -43,8 +44,8 @@ fn visit(room: &Room, directory: &Path, page: &mut Page) {
         std::thread::sleep(Duration::from_millis(5));
         return;
     };
-    // Who is stopped between the grant and this line may have lost the place: only what is so after the clock was
-    // read was so at that time.
+    // Who is stopped between the grant and this line may have lost the place: only what is so after
+    // the clock was read was so at that time.
     let entered = now();
     if guard.standing() != Standing::Held {
         return;
@@ -74,7 +75,8 @@ fn stay(guard: &Guard<'_>, entered: Nanos) -> Nanos {
     last
 }
 
-/// A resource that accepts no epoch smaller than the largest it has seen. What it refused is counted in a file.
+/// A resource that accepts no epoch smaller than the largest it has seen. What it refused is
+/// counted in a file.
 fn write_to_resource(directory: &Path, epoch: u64) {
     let open = |name: &str| {
         let path = directory.join(name);

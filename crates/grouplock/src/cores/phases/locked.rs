@@ -8,12 +8,12 @@ use std::time::Instant;
 
 use super::arena::List;
 use super::queue::{Asked, Overtaking, Queue, Ticket};
-use super::waiter::{Kind, Retired, Signal, Standing, Waiter, Wakes, contain};
+use super::waiter::{Kind, Retired, Signal, Waiter, WaiterState, Wakes, contain};
 use super::word::{
     self, ASK, CHANGING, EXCLUSIVE, LIMITED, LOCKED, MOST_HOLDERS, NOTIFY, ONE, RESERVED, SET_UP,
     SLEEPER,
 };
-use super::{Duty, Phases, Place};
+use super::{Duty, Phases, QueuedThread};
 use crate::watch::Crowd;
 use crate::{Policy, Snapshot, sync};
 
@@ -238,7 +238,7 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
     fn invite(&mut self) {
         let mut wakes = mem::take(&mut self.wakes);
         if let Some(signal) = self.queue().invite() {
-            signal.set(Standing::Invited);
+            signal.set(WaiterState::Invited);
             wakes.thread(signal);
         }
         self.wakes = wakes;
@@ -262,7 +262,7 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
     }
 
     /// Whether the queue is not empty.
-    pub(super) fn somebody_waits(&mut self) -> bool {
+    pub(super) fn has_waiters(&mut self) -> bool {
         self.any_queue().as_ref().is_some_and(|queue| !queue.is_empty())
     }
 
@@ -303,11 +303,16 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
 
 impl<S: Eq + Clone> Locked<'_, S> {
     /// The calling thread joins the queue.
-    pub(super) fn push_thread(&mut self, asked: Asked<'_, S>, now: Instant, kind: Kind) -> Place {
+    pub(super) fn push_thread(
+        &mut self,
+        asked: Asked<'_, S>,
+        now: Instant,
+        kind: Kind,
+    ) -> QueuedThread {
         let signal = Signal::of_this_thread();
-        let duty = if kind.can_try() { Duty::None } else { Duty::Enter };
+        let duty = if kind.can_be_invited() { Duty::None } else { Duty::Enter };
         let ticket = self.push(asked, now, Arc::clone(&signal), kind);
-        Place { ticket, signal, patience: self.queue().patience(now), duty }
+        QueuedThread { ticket, signal, patience: self.queue().patience(now), duty }
     }
 
     /// A request joins the queue.
@@ -378,7 +383,7 @@ impl<S: Eq + Clone> Locked<'_, S> {
         set_up: bool,
         now: impl FnOnce() -> Instant,
     ) -> bool {
-        let waiting = self.somebody_waits();
+        let waiting = self.has_waiters();
         let overtaking = if waiting {
             self.queue().overtaking(asked.as_deref(), now())
         } else {
@@ -396,7 +401,7 @@ impl<S: Eq + Clone> Locked<'_, S> {
     /// The caller is a holder. If it is the only one, and may overtake the waiters, renames the
     /// room to the session that it asks for.
     pub(super) fn rename_alone(&mut self, asked: &mut Asked<'_, S>, now: Instant) -> bool {
-        let waiting = self.somebody_waits();
+        let waiting = self.has_waiters();
         if waiting && self.queue().overtaking(asked.as_deref(), now) != Overtaking::Anybody {
             return false;
         }

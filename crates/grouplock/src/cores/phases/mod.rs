@@ -66,7 +66,7 @@
 //! release.
 
 mod arena;
-mod coming;
+mod entering;
 mod locked;
 mod queue;
 mod reserving;
@@ -103,7 +103,7 @@ pub(crate) use self::tasks::Waiting;
 #[cfg(feature = "handover")]
 pub(super) use self::waiter::contain;
 pub(crate) use self::waiter::{Signal, discard};
-pub(super) use self::waiting::{Duty, Place, QueueUp, is_past};
+pub(super) use self::waiting::{Duty, QueueUp, QueuedThread, is_past};
 pub(crate) use self::word::MOST_HOLDERS;
 
 /// The default core: an atomic word in front of a queue of phases, with the policies of [`Policy`].
@@ -292,7 +292,7 @@ impl<S: Eq + Clone> Phases<S> {
     /// what it did.
     pub(super) fn enter_again_if(&self, confirm: impl FnOnce() -> bool) -> bool {
         let mut locked = self.lock();
-        if locked.somebody_waits() {
+        if locked.has_waiters() {
             return false;
         }
         self.join_as_holder();

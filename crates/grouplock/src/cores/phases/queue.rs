@@ -295,7 +295,7 @@ impl<S> Queue<S> {
         let phase = &mut self.phases[slot];
         let waiter = self.waiters.remove(&mut phase.waiters, ticket);
         self.invited = self.invited.filter(|invited| *invited != ticket);
-        let helpless = usize::from(!waiter.kind.can_try());
+        let helpless = usize::from(!waiter.kind.can_be_invited());
         phase.helpless -= helpless;
         self.helpless -= helpless;
         phase.set_ups -= usize::from(waiter.set_up);
@@ -350,7 +350,7 @@ impl<S> Queue<S> {
     /// Adds a waiter behind all others of the phase `slot`.
     fn wait_in(&mut self, slot: Slot, now: Instant, signal: Arc<Signal>, kind: Kind) -> Ticket {
         let phase = &mut self.phases[slot];
-        let helpless = usize::from(!kind.can_try());
+        let helpless = usize::from(!kind.can_be_invited());
         phase.helpless += helpless;
         self.helpless += helpless;
         let waiter = Waiter { phase: slot, arrived: now, signal, kind, set_up: false };

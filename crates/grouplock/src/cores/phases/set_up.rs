@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use super::coming::Pin;
+use super::entering::Pin;
 use super::waiter::Kind;
 use super::word::{self, EXCLUSIVE, ONE, SET_UP};
 use super::{Core, Phases, Waiting};
@@ -55,11 +55,11 @@ impl<S: Eq + Clone> Phases<S> {
         if locked.admit_to(&mut asked, true, || now) {
             drop(locked);
         } else {
-            let place = locked.push_thread(asked, now, Kind::Thread);
-            locked.queue().needs_set_up(place.ticket);
+            let thread = locked.push_thread(asked, now, Kind::Thread);
+            locked.queue().needs_set_up(thread.ticket);
             drop(locked);
             queued();
-            let inside = self.sleep(false, place, None);
+            let inside = self.sleep(false, thread, None);
             debug_assert!(inside, "without a deadline, waiting ends inside");
         }
         self.is_alone()

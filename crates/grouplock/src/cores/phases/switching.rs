@@ -52,10 +52,10 @@ impl<S: Eq + Clone> Phases<S> {
             locked.push_thread(asked, now, Kind::Switching)
         };
         // SAFETY: the caller's promise.
-        let place = unsafe { self.leave_for(Some(Cow::Owned(session)), push) };
-        let Some(place) = place else { return true };
+        let thread = unsafe { self.leave_for(Some(Cow::Owned(session)), push) };
+        let Some(thread) = thread else { return true };
         queued();
-        self.sleep(false, place, deadline)
+        self.sleep(false, thread, deadline)
     }
 
     /// # Safety

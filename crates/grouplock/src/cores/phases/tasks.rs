@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::Phases;
 use super::locked::Locked;
 use super::queue::{Asked, Ticket};
-use super::waiter::{Kind, Signal, Standing};
+use super::waiter::{Kind, Signal, WaiterState};
 use crate::watch;
 
 /// A task that waits.
@@ -53,11 +53,11 @@ impl<S: Eq + Clone> Phases<S> {
             *waiting = Some(Waiting::begin(&mut locked, asked, now, cx));
             return Poll::Pending;
         };
-        if signal.standing() != Standing::Granted {
+        if signal.state() != WaiterState::Granted {
             // Declared before `locked`, and so dropped after it.
             let _old;
             let mut locked = self.lock();
-            if signal.standing() != Standing::Granted {
+            if signal.state() != WaiterState::Granted {
                 _old = locked.queue().replace_waker(*ticket, cx.waker());
                 return Poll::Pending;
             }

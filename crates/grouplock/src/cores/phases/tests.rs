@@ -8,9 +8,9 @@ use std::task::{Context, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::waiter::{Kind, Standing};
+use super::waiter::{Kind, WaiterState};
 use super::word::{ASK, FULL, MOST_HOLDERS, ONE, RESERVED};
-use super::{Core, Phases, Place};
+use super::{Core, Phases, QueuedThread};
 use crate::Policy;
 
 /// A lock with `holders` holders of session 1.
@@ -72,15 +72,15 @@ fn patient() -> Phases<u8> {
 }
 
 /// A thread joins the queue for session 2. (It is the calling thread, and it does not sleep.)
-fn join_queue(lock: &Phases<u8>) -> Place {
+fn join_queue(lock: &Phases<u8>) -> QueuedThread {
     lock.lock().push_thread(Some(Cow::Owned(2)), Instant::now(), Kind::Thread)
 }
 
 /// Returns whether new requests must ask while a thread waits for session 2.
 fn must_ask_past_a_thread(lock: &Phases<u8>) -> bool {
-    let place = join_queue(lock);
+    let queued = join_queue(lock);
     let asked = lock.word.load(SeqCst) & ASK != 0;
-    lock.lock().remove(place.ticket);
+    lock.lock().remove(queued.ticket);
     asked
 }
 
@@ -108,7 +108,8 @@ fn requests_do_not_ask_because_of_a_task_that_no_longer_waits() {
     assert!(!must_ask_past_a_thread(&lock), "after a task was admitted");
 }
 
-/// A reservation delays a request of the session inside, and keeps nobody out: that asks, and ends the reservation.
+/// A reservation delays a request of the session inside, and keeps nobody out: that asks, and ends
+/// the reservation.
 #[test]
 fn a_request_that_finds_a_room_reserved_asks() {
     let lock = patient();
@@ -164,12 +165,12 @@ fn a_thread_is_invited_although_a_task_of_its_phase_has_withdrawn() {
     let mut waiting = None;
     let mut cx = Context::from_waker(Waker::noop());
     assert!(lock.poll_enter(Some(&2), &mut waiting, &mut cx).is_pending());
-    let place = join_queue(&lock);
+    let queued = join_queue(&lock);
     lock.cancel(waiting.take().expect("it waits"), false);
     // SAFETY: the holder of session 1 leaves.
     unsafe { lock.leave(&mut ()) };
-    assert_eq!(place.signal.standing(), Standing::Invited);
-    lock.lock().remove(place.ticket);
+    assert_eq!(queued.signal.state(), WaiterState::Invited);
+    lock.lock().remove(queued.ticket);
     assert_eq!((lock.snapshot().holders, lock.snapshot().waiting.len()), (0, 0));
 }
 
@@ -181,21 +182,21 @@ fn an_invited_thread_that_has_withdrawn_is_replaced() {
     let (one, two) = (join_queue(&lock), join_queue(&lock));
     // SAFETY: the holder of session 1 leaves.
     unsafe { lock.leave(&mut ()) };
-    let standing = || [one.signal.standing(), two.signal.standing()];
-    assert_eq!(standing(), [Standing::Invited, Standing::Waiting]);
+    let state = || [one.signal.state(), two.signal.state()];
+    assert_eq!(state(), [WaiterState::Invited, WaiterState::Waiting]);
     lock.lock().remove(one.ticket);
-    assert_eq!(two.signal.standing(), Standing::Invited);
+    assert_eq!(two.signal.state(), WaiterState::Invited);
     lock.enter(Some(1));
     {
         // As in `sleep`.
         let mut locked = lock.lock();
-        two.signal.set(Standing::Waiting);
+        two.signal.set(WaiterState::Waiting);
         locked.accept(two.ticket);
-        assert_eq!(two.signal.standing(), Standing::Waiting, "the room is taken");
+        assert_eq!(two.signal.state(), WaiterState::Waiting, "the room is taken");
     }
     // SAFETY: the holder of session 1 leaves.
     unsafe { lock.leave(&mut ()) };
-    assert_eq!(two.signal.standing(), Standing::Invited);
+    assert_eq!(two.signal.state(), WaiterState::Invited);
     lock.lock().remove(two.ticket);
 }
 
@@ -207,7 +208,7 @@ fn a_promise_outlasts_an_upgrade() {
     let lock = patient();
     lock.enter(Some(1));
     lock.enter(Some(1));
-    let place = join_queue(&lock);
+    let queued = join_queue(&lock);
     // SAFETY: one of three holders leaves.
     unsafe { lock.leave_fairly(false) };
     assert!(lock.try_enter(Some(1)).is_none(), "the room is promised to a waiter");
@@ -215,7 +216,7 @@ fn a_promise_outlasts_an_upgrade() {
     // SAFETY: one of the two holders asks.
     assert!(!unsafe { lock.upgrade(Some(soon)) }, "another is inside");
     assert!(lock.try_enter(Some(1)).is_none(), "the promise is forgotten");
-    lock.lock().remove(place.ticket);
+    lock.lock().remove(queued.ticket);
     assert!(lock.try_enter(Some(1)).is_some(), "no request waits");
 }
 
@@ -256,13 +257,13 @@ fn a_snapshot_does_not_count_one_that_only_tries() {
         let begins = visit == Visit::Begins;
         // All under one internal lock: the next thread that takes it might admit the waiter.
         let mut room = VISITED.lock();
-        let place = room.push_thread(Some(Cow::Owned(visit)), Instant::now(), Kind::Thread);
+        let queued = room.push_thread(Some(Cow::Owned(visit)), Instant::now(), Kind::Thread);
         if !begins {
             VISITED.word.fetch_add(ONE, SeqCst);
         }
         let seen = room.snapshot();
         assert_eq!((seen.session, seen.holders, seen.waiting.len()), (None, 0, 1));
-        room.remove(place.ticket);
+        room.remove(queued.ticket);
         drop(room);
         if begins {
             VISITED.give_back(ONE);

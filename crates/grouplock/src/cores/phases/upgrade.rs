@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::locked::Locked;
 use super::waiter::{Kind, Signal};
 use super::word::{self, ASK, EXCLUSIVE, LOCKED, NOTIFY, ONE};
-use super::{Duty, Phases, Place};
+use super::{Duty, Phases, QueuedThread};
 use crate::sync::{self, Shared, Word};
 
 impl<S> Phases<S> {
@@ -74,18 +74,18 @@ impl<S: Eq + Clone> Phases<S> {
     /// # Safety
     /// The caller is a holder of `session`, or alone if that is `None`. It is one afterwards, too.
     pub(crate) unsafe fn make_way(&self, session: Option<&S>) {
-        let place = {
+        let queued = {
             let mut locked = self.lock();
-            if !locked.somebody_waits() {
+            if !locked.has_waiters() {
                 return;
             }
             locked.queue().promise();
-            let place =
+            let queued =
                 locked.push_thread(session.map(Cow::Borrowed), Instant::now(), Kind::Switching);
             self.leave_behind(&locked, if session.is_some() { ONE } else { ONE | EXCLUSIVE });
-            place
+            queued
         };
-        let inside = self.sleep(session.is_none(), place, None);
+        let inside = self.sleep(session.is_none(), queued, None);
         debug_assert!(inside, "without a deadline, waiting ends inside");
     }
 
@@ -100,7 +100,7 @@ impl<S: Eq + Clone> Phases<S> {
     /// The caller is a holder of a session. If this returns `true`, it is alone afterwards. If not,
     /// it is still a holder of the session.
     pub(crate) unsafe fn upgrade(&self, deadline: Option<Instant>) -> bool {
-        let place = {
+        let queued = {
             let mut locked = self.lock();
             if locked.close() {
                 return true;
@@ -113,9 +113,9 @@ impl<S: Eq + Clone> Phases<S> {
             let ticket = locked.queue().push_first(now, signal.clone());
             self.leave_behind(&locked, ONE);
             let duty = if deadline.is_some() { Duty::Return } else { Duty::Enter };
-            Place { ticket, signal, patience: None, duty }
+            QueuedThread { ticket, signal, patience: None, duty }
         };
-        self.sleep(true, place, deadline)
+        self.sleep(true, queued, deadline)
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct Signal {
 /// The state of a waiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Standing {
+pub(super) enum WaiterState {
     /// In the queue, asleep.
     Waiting,
     /// In the queue. The room was free a moment ago, and the waiter may try to enter.
@@ -33,7 +33,7 @@ pub(super) enum Standing {
 
 impl Signal {
     fn new(thread: Option<Thread>) -> Arc<Self> {
-        Arc::new(Signal { state: AtomicU8::new(Standing::Waiting as u8), thread })
+        Arc::new(Signal { state: AtomicU8::new(WaiterState::Waiting as u8), thread })
     }
 
     /// For a task.
@@ -57,7 +57,7 @@ impl Signal {
                 .flatten()
                 .unwrap_or_else(|| Self::new(Some(sync::current())));
             // Relaxed: the next writer gets it from the queue, under the internal lock.
-            mine.state.store(Standing::Waiting as u8, std::sync::atomic::Ordering::Relaxed);
+            mine.state.store(WaiterState::Waiting as u8, std::sync::atomic::Ordering::Relaxed);
             mine
         }
         #[cfg(any(loom, shuttle))]
@@ -65,25 +65,25 @@ impl Signal {
     }
 
     /// How the waiter stands.
-    pub(super) fn standing(&self) -> Standing {
+    pub(super) fn state(&self) -> WaiterState {
         // Acquire: pairs with the release in `set`. So the waiter sees what earlier holders did.
         match self.state.load(Acquire) {
-            state if state == Standing::Granted as u8 => Standing::Granted,
-            state if state == Standing::Invited as u8 => Standing::Invited,
-            _ => Standing::Waiting,
+            state if state == WaiterState::Granted as u8 => WaiterState::Granted,
+            state if state == WaiterState::Invited as u8 => WaiterState::Invited,
+            _ => WaiterState::Waiting,
         }
     }
 
     /// Returns whether the waiter is inside. It may not have woken up yet.
     #[cfg(all(feature = "deadlock_detection", not(any(loom, shuttle))))]
     pub(crate) fn is_granted(&self) -> bool {
-        self.standing() == Standing::Granted
+        self.state() == WaiterState::Granted
     }
 
     /// Changes the state. The caller wakes the waiter after it has released the internal lock.
-    pub(super) fn set(&self, standing: Standing) {
-        // Release: pairs with the acquire in `standing`.
-        self.state.store(standing as u8, Release);
+    pub(super) fn set(&self, state: WaiterState) {
+        // Release: pairs with the acquire in `state`.
+        self.state.store(state as u8, Release);
     }
 }
 
@@ -107,7 +107,7 @@ impl Waiter {
                 Kind::Thread | Kind::Switching => wakes.thread(&self.signal),
             }
         }
-        self.signal.set(Standing::Granted);
+        self.signal.set(WaiterState::Granted);
     }
 }
 
@@ -124,7 +124,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// Returns whether it can be invited.
-    pub(super) fn can_try(&self) -> bool {
+    pub(super) fn can_be_invited(&self) -> bool {
         matches!(self, Kind::Thread)
     }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::Phases;
 use super::queue::{Asked, Ticket};
-use super::waiter::{Kind, Signal, Standing, discard};
+use super::waiter::{Kind, Signal, WaiterState, discard};
 use super::word::{self, ASK, EXCLUSIVE, FULL, ONE};
 use crate::sync;
 use crate::watch::{self, Observer as _};
@@ -16,11 +16,11 @@ use crate::watch::{self, Observer as _};
 pub(in crate::cores) enum QueueUp {
     Inside,
     TooLate,
-    Queued(Place),
+    Queued(QueuedThread),
 }
 
 /// A thread's request in the queue.
-pub(in crate::cores) struct Place {
+pub(in crate::cores) struct QueuedThread {
     pub(super) ticket: Ticket,
     pub(super) signal: Arc<Signal>,
     /// When the lock turns strict because of it, if the policy has such a time.
@@ -58,7 +58,7 @@ impl<S: Eq + Clone> Phases<S> {
     /// Removes a request from the queue; or leaves, if it has been granted the room meanwhile.
     pub(super) fn withdraw(&self, ticket: Ticket, signal: &Signal) {
         let mut locked = self.lock();
-        if signal.standing() == Standing::Granted {
+        if signal.state() == WaiterState::Granted {
             drop(locked);
             // Relaxed: the thread that granted the room set this bit or found it clear. It has not
             // changed since.
@@ -132,7 +132,7 @@ impl<S: Eq + Clone> Phases<S> {
         match self.queue_up(asked, deadline) {
             QueueUp::Inside => true,
             QueueUp::TooLate => false,
-            QueueUp::Queued(place) => self.sleep(exclusive, place, deadline),
+            QueueUp::Queued(queued) => self.sleep(exclusive, queued, deadline),
         }
     }
 
@@ -162,10 +162,10 @@ impl<S: Eq + Clone> Phases<S> {
     pub(in crate::cores) fn sleep(
         &self,
         exclusive: bool,
-        place: Place,
+        queued: QueuedThread,
         deadline: Option<Instant>,
     ) -> bool {
-        let Place { ticket, signal, mut patience, duty } = place;
+        let QueuedThread { ticket, signal, mut patience, duty } = queued;
         // Reports below run foreign code. If it panics, the request is withdrawn.
         let request = Withdrawal { core: self, ticket, signal: &signal };
         let told = watch::Request::of(self, exclusive);
@@ -175,26 +175,26 @@ impl<S: Eq + Clone> Phases<S> {
                 panic!("{reason}");
             }
             let until = [deadline, patience, watch.next_look()].into_iter().flatten().min();
-            let mut standing = signal.standing();
-            if standing == Standing::Waiting {
+            let mut state = signal.state();
+            if state == WaiterState::Waiting {
                 sync::park(until);
-                standing = signal.standing();
+                state = signal.state();
             }
             let now = until.map(|_| Instant::now());
             let is_over = |time: Option<Instant>| {
                 time.zip(now).is_some_and(|(time, now)| sync::is_over(time, now))
             };
-            match standing {
-                Standing::Granted => break true,
-                Standing::Waiting if !is_over(until) => {}
-                Standing::Waiting | Standing::Invited => {
+            match state {
+                WaiterState::Granted => break true,
+                WaiterState::Waiting if !is_over(until) => {}
+                WaiterState::Waiting | WaiterState::Invited => {
                     let mut locked = self.lock();
                     // It may have changed before the lock was taken.
-                    if signal.standing() == Standing::Invited {
-                        signal.set(Standing::Waiting);
+                    if signal.state() == WaiterState::Invited {
+                        signal.set(WaiterState::Waiting);
                         locked.accept(ticket);
                     }
-                    if signal.standing() == Standing::Granted {
+                    if signal.state() == WaiterState::Granted {
                         break true;
                     }
                     if is_over(deadline) {
