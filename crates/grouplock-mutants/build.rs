@@ -645,7 +645,7 @@ fn main() {
         } else {
             module(&source, mutant.name)
         };
-        let _ = writeln!(modules, "#[allow(warnings, clippy::all, clippy::pedantic)]\n{inner}");
+        _ = writeln!(modules, "#[allow(warnings, clippy::all, clippy::pedantic)]\n{inner}");
     }
     std::fs::write(out.join("mutants.rs"), modules).expect("the output folder can be written");
     println!("cargo::rerun-if-changed=build.rs");

@@ -128,7 +128,7 @@ fn room(directory: &Path, name: &str, holders: usize) -> Outcome<Subject> {
     let inside = (0..holders).map(|_| room.request("session").enter_owned());
     let inside = inside.collect::<Result<Vec<_>, _>>()?;
     Ok(Subject::new(name, move || {
-        let _ = &inside;
+        _ = &inside;
         let guard = black_box(&room).enter(black_box("session")).expect("no other session");
         black_box(&guard);
     }))

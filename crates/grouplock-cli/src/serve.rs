@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let result = node::run(&config, |ready| {
         let mut out = std::io::stdout().lock();
         // The reader may be gone.
-        let _ = writeln!(out, "{ready}").and_then(|()| out.flush());
+        _ = writeln!(out, "{ready}").and_then(|()| out.flush());
     });
     match result {
         Ok(()) => ExitCode::SUCCESS,

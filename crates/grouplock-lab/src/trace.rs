@@ -247,7 +247,7 @@ pub fn table(steps: &[Step], is_mutex: bool) -> String {
     for row in &rows {
         let mut line = String::new();
         for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            let _ = match column {
+            _ = match column {
                 0..=2 => write!(line, "{cell:>width$}  "),
                 _ => write!(line, "{cell:<width$}  "),
             };

@@ -179,9 +179,9 @@ fn a_leaked_writer_keeps_its_session_to_itself() {
     let theirs = std::sync::Arc::clone(&lock);
     std::thread::spawn(move || {
         let mut process = theirs.process().expect("handover serves any number");
-        let _ = tell.send(());
+        _ = tell.send(());
         let _inside = process.write();
-        let _ = tell.send(());
+        _ = tell.send(());
     });
     told.recv().expect("it comes");
     let outcome = told.recv_timeout(std::time::Duration::from_millis(200));

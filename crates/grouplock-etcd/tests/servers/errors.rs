@@ -56,7 +56,7 @@ fn somebody_listens_who_is_no_etcd() {
     let address = other.local_addr().expect("it is bound");
     std::thread::spawn(move || {
         for mut stream in other.incoming().flatten() {
-            let _ = stream.write_all(b"SSH-2.0-OpenSSH_9.2\r\n");
+            _ = stream.write_all(b"SSH-2.0-OpenSSH_9.2\r\n");
         }
     });
     let place = format!("etcd://{address}?timeout=500ms");

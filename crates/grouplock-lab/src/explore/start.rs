@@ -66,7 +66,7 @@ impl Start {
             .collect();
         // No process has moved, so this only blanks. If it shows that the text is wrong, the first
         // step shows that again, because the automaton keeps the fault.
-        let _ = steppers[0].settle(&mut initial);
+        _ = steppers[0].settle(&mut initial);
         let alike = symmetric
             && (1..first.len()).all(same)
             && (1..first.len()).all(|p| may_swap(&initial, &layout, 0, p));

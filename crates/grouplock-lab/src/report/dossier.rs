@@ -298,10 +298,10 @@ impl Exploration {
         let mut size = size(self.processes, self.sessions, is_mutex);
         if let Some(passages) = self.passages {
             let plural = if passages == 1 { "" } else { "s" };
-            let _ = write!(size, ", {passages} passage{plural} each");
+            _ = write!(size, ", {passages} passage{plural} each");
         }
         if let Some(deaths) = self.deaths {
-            let _ = write!(size, ", deaths: at most {deaths}");
+            _ = write!(size, ", deaths: at most {deaths}");
         }
         size
     }

@@ -79,7 +79,7 @@ fn markdown(head: &[&str], rows: &[Vec<String>]) -> Option<String> {
     }
     let mut text = format!("| {} |\n|{}\n", head.join(" | "), "---|".repeat(head.len()));
     for row in rows {
-        let _ = writeln!(text, "| {} |", row.join(" | "));
+        _ = writeln!(text, "| {} |", row.join(" | "));
     }
     Some(text)
 }
@@ -156,7 +156,7 @@ fn explored(evidence: &Dossier, names: &[&str]) -> Option<String> {
             };
             let mut size = exploration.size(evidence.is_mutex(&exploration.algorithm));
             if let Some(only) = exploration.only {
-                let _ = write!(size, ", `--property {only}`");
+                _ = write!(size, ", `--property {only}`");
             }
             vec![
                 format!("`{}`", exploration.algorithm),

@@ -137,16 +137,16 @@ impl Table {
         let mut text = format!("## {}\n\n", self.title);
         for (i, line) in lines.iter().enumerate() {
             for (cell, width) in line.iter().zip(&widths) {
-                let _ = write!(text, "| {cell:<width$} ");
+                _ = write!(text, "| {cell:<width$} ");
             }
             text.push_str("|\n");
             if i == 0 {
                 let rule = widths.iter().map(|width| "-".repeat(width + 2));
-                let _ = writeln!(text, "|{}|", rule.collect::<Vec<_>>().join("|"));
+                _ = writeln!(text, "|{}|", rule.collect::<Vec<_>>().join("|"));
             }
         }
         for note in self.notes {
-            let _ = write!(text, "\n{note}\n");
+            _ = write!(text, "\n{note}\n");
         }
         text
     }

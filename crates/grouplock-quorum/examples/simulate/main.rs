@@ -116,7 +116,7 @@ fn messages(seed: u64) -> Texts {
             let report = sound(&Load { processes, ..Load::quiet(coterie.clone()) }, seed)?;
             let formula = 3 * processes + 3 * (q - 1);
             let sent = report.messages();
-            let _ = writeln!(idle, "| {members} | {q} | {processes} | {sent} | {formula} |");
+            _ = writeln!(idle, "| {members} | {q} | {processes} | {sent} | {formula} |");
         }
         let load = Load {
             processes: 300,
@@ -133,7 +133,7 @@ fn messages(seed: u64) -> Texts {
         let sent = report.messages();
         let each = (sent - 3 * entries) as f64 / stages as f64;
         let base = 3 * (q - 1);
-        let _ = writeln!(
+        _ = writeln!(
             contended,
             "| {members} | {q} | {entries} | {stages} | {i} | {y} | {n} | {sent} | {counted} | \
              {each:.1} | {base} |"
@@ -182,7 +182,7 @@ fn waits(seed: u64) -> TextAndPlot {
                 for (priority, waits) in &report.waits {
                     let waiting = report.waiting.get(priority).copied().unwrap_or(0);
                     let median = waits.get(waits.len() / 2).copied().unwrap_or(0);
-                    let _ = writeln!(
+                    _ = writeln!(
                         table,
                         "| {name} | {priority} | {} | {} | {} | {waiting} |",
                         waits.len() as u64 - waiting,
@@ -215,7 +215,7 @@ fn concurrency(seed: u64) -> TextAndPlot {
         let report = sound(&load, seed)?;
         let each = report.entries as f64 / report.stages as f64;
         points.push((sessions as f64, each));
-        let _ = writeln!(
+        _ = writeln!(
             table,
             "| {sessions} | {} | {} | {each:.1} | {} | {:.1} |",
             report.entries,
@@ -235,7 +235,7 @@ fn faults(seed: u64) -> Result<String, Box<dyn std::error::Error>> {
             .to_owned();
     for (members, processes) in [(3, 50), (7, 200), (13, 500), (31, 2000)] {
         let report = sound(&Load::hostile(Coterie::smallest(members)?, processes), seed)?;
-        let _ = writeln!(
+        _ = writeln!(
             table,
             "| {members} | {processes} | {} | {} | {} | {} | {:.1} | {} |",
             report.entries,

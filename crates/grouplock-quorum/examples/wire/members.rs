@@ -118,10 +118,10 @@ impl Members {
 impl Drop for Members {
     fn drop(&mut self) {
         for child in &mut self.children {
-            let _ = child.kill();
-            let _ = child.wait();
+            _ = child.kill();
+            _ = child.wait();
         }
-        let _ = fs::remove_dir_all(&self.directory);
+        _ = fs::remove_dir_all(&self.directory);
     }
 }
 

@@ -105,7 +105,7 @@ impl Client {
 
     pub(super) fn order(&self, order: Order) {
         // The driver ends after us.
-        let _ = self.orders.send(order);
+        _ = self.orders.send(order);
     }
 
     /// What the members see.

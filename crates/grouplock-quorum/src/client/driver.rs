@@ -150,7 +150,7 @@ impl Driver {
         let home = self.stand_in(&session, hasty).unwrap_or(home(&session, members));
         process.set_delay(self.delay(home));
         // A process that has never asked is not busy.
-        let _ = process.ask(now, &session, about.expected, about.priority);
+        _ = process.ask(now, &session, about.expected, about.priority);
         process.turn_to(now, home);
         let entry = Entry {
             room,

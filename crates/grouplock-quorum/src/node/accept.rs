@@ -130,7 +130,7 @@ async fn secure(
     stranger: Stranger,
 ) {
     // Without it messages only arrive a little later.
-    let _ = stream.set_nodelay(true);
+    _ = stream.set_nodelay(true);
     let whom = address.to_string();
     let Some(tls) = tls else {
         if address.ip().is_loopback() {
@@ -213,7 +213,7 @@ async fn serve<S: Stream>(
         Some(Err(reason)) => {
             shared.metrics.refuse(&address, &reason);
             let refused = Frame::Refused { reason };
-            let _ = timeout(Duration::from_secs(1), write(&mut writer, &refused)).await;
+            _ = timeout(Duration::from_secs(1), write(&mut writer, &refused)).await;
             return;
         }
     };
@@ -226,7 +226,7 @@ async fn serve<S: Stream>(
         version,
     });
     // The outbox is empty, so there is room.
-    let _ = outbox.push(welcome);
+    _ = outbox.push(welcome);
     let joined =
         Input::Joined { connection, who, address: address.clone(), outbox: outbox.clone() };
     if shared.engine.send(joined).await.is_ok() {
@@ -242,7 +242,7 @@ async fn serve<S: Stream>(
         tracing::debug!("{address}: {end}");
     }
     // If the engine has ended, nobody needs to know.
-    let _ = shared.engine.send(Input::Left { connection }).await;
+    _ = shared.engine.send(Input::Left { connection }).await;
     match who {
         Who::Client(_) => drop(shared.clients.fetch_sub(1, Relaxed)),
         Who::Member(peer) => {

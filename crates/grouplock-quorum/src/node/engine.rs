@@ -245,7 +245,7 @@ impl Engine {
             Input::LinkDown { peer } => self.link(now, peer, None),
             Input::Show(answer, all) => {
                 // The reader may be gone.
-                let _ = answer.send((self.gauges(), all.then(|| self.status(now))));
+                _ = answer.send((self.gauges(), all.then(|| self.status(now))));
             }
             Input::Stop => {}
         }

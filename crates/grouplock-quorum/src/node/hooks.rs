@@ -71,7 +71,7 @@ pub(super) fn after_commit(votes: u64) {
         && before + votes >= at
     {
         let me = nix::unistd::Pid::this();
-        let _ = nix::sys::signal::kill(me, nix::sys::signal::Signal::SIGKILL);
+        _ = nix::sys::signal::kill(me, nix::sys::signal::Signal::SIGKILL);
         loop {
             std::thread::park();
         }

@@ -90,12 +90,12 @@ async fn talk(
     shared.check_cluster(welcome.cluster.fingerprint())?;
     shared.check_clock(welcome.now)?;
     let (outbox, inlet) = Outbox::new(OUTBOX);
-    let _ = shared.engine.send(Input::LinkUp { peer: id, outbox: outbox.clone() }).await;
+    _ = shared.engine.send(Input::LinkUp { peer: id, outbox: outbox.clone() }).await;
     shared.metrics.links_made.fetch_add(1, Relaxed);
     tracing::info!("connected to {id}");
     let end = run(reader, writer, &outbox, inlet, Frame::Ping, OnlyPongs).await;
     shared.metrics.links_broken.fetch_add(1, Relaxed);
-    let _ = shared.engine.send(Input::LinkDown { peer: id }).await;
+    _ = shared.engine.send(Input::LinkDown { peer: id }).await;
     Ok(end)
 }
 

@@ -90,7 +90,7 @@ impl Engine {
         let frame = Frame::Memory { mine: self.storage.memory(), recall };
         if let Some(link) = self.links.get(peer.index()).and_then(Option::as_ref) {
             // It is one of the first frames, so the outbox has room.
-            let _ = link.push(frame);
+            _ = link.push(frame);
         }
     }
 

@@ -158,7 +158,7 @@ struct Page(String);
 impl Page {
     fn line(&mut self, line: &str) {
         // Writing to a String cannot fail.
-        let _ = writeln!(self.0, "{line}");
+        _ = writeln!(self.0, "{line}");
     }
 
     fn family(&mut self, name: &str, kind: &str, help: &str) {

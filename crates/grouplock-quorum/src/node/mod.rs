@@ -267,7 +267,7 @@ async fn live(
 async fn stop(engine: &mpsc::Sender<Input>) {
     tracing::info!("stopping");
     // If the engine has ended, it has stopped.
-    let _ = engine.send(Input::Stop).await;
+    _ = engine.send(Input::Stop).await;
 }
 
 /// Reads the certificates again. Open connections stay.
@@ -295,7 +295,7 @@ fn start(
     let body = move || {
         let result = runtime.block_on(engine.run(inputs));
         // The receiver lives until the program ends.
-        let _ = end.send(result.map_err(NodeError::from));
+        _ = end.send(result.map_err(NodeError::from));
     };
     thread.spawn(body).map_err(cannot)?;
     Ok(ended)

@@ -148,7 +148,7 @@ pub(crate) async fn run<S: Stream>(
             }
             reader.discard().await;
         };
-        let _ = timeout(LAST_FRAME, last).await;
+        _ = timeout(LAST_FRAME, last).await;
     }
     end
 }

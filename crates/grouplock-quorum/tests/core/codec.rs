@@ -90,7 +90,7 @@ async fn no_bytes_make_the_reader_panic() {
             bytes[..4].copy_from_slice(&(length as u32 - 4).to_be_bytes());
             bytes[4] %= 12;
         }
-        let _ = read(&bytes).await;
+        _ = read(&bytes).await;
     }
 }
 

@@ -305,7 +305,7 @@ pub(crate) fn explore(scenario: &Scenario) -> Verdict {
         } else {
             let mut steps = String::new();
             for action in path.into_actions() {
-                let _ = writeln!(steps, "  {action:?}");
+                _ = writeln!(steps, "  {action:?}");
             }
             verdict.violated.push((property.name, steps));
         }

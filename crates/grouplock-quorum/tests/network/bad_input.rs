@@ -92,7 +92,7 @@ fn bytes_that_are_no_frames() {
         // With all that it announces: the last word must not be lost with what is not read.
         let mut raw = client(cluster);
         raw.write(&[0, 2, 0, 0]).unwrap();
-        let _ = raw.write(&vec![7; 0x2_0000]);
+        _ = raw.write(&vec![7; 0x2_0000]);
         assert_eq!(raw.refusal(), "too_long");
     });
     refused(&cluster, "malformed", |cluster| {

@@ -121,15 +121,15 @@ impl Victim for Process {
     }
 
     fn kill(mut self: Box<Self>) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        _ = self.0.kill();
+        _ = self.0.wait();
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        _ = self.0.kill();
+        _ = self.0.wait();
     }
 }
 
@@ -141,7 +141,7 @@ fn victim() {
     let role: Vec<_> = role.split('\u{1f}').collect();
     let room = open(role[0], role[1], &RoomOptions::new()).expect("the room can be opened");
     let guard = room.enter(role[2]).expect("it is admitted at some time");
-    let _ = std::io::stdin().read_line(&mut String::new());
+    _ = std::io::stdin().read_line(&mut String::new());
     drop(guard);
 }
 

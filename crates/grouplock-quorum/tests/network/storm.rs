@@ -65,8 +65,8 @@ impl Walkers {
 impl Drop for Walkers {
     fn drop(&mut self) {
         for child in &mut self.children {
-            let _ = child.kill();
-            let _ = child.wait();
+            _ = child.kill();
+            _ = child.wait();
         }
     }
 }

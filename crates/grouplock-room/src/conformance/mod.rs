@@ -53,14 +53,14 @@ pub trait Subject: Sync {
     /// Starts a process that enters `session` of `room`, or waits for it. `None` if that is not
     /// possible. Then the cases about deaths are skipped with a notice.
     fn victim(&self, room: &str, session: &str) -> Option<Box<dyn Victim>> {
-        let _ = (room, session);
+        _ = (room, session);
         None
     }
 
     /// Takes a holding away, as a removed file or a lost lease would. `false` if that is not
     /// possible.
     fn take_away(&self, room: &str, guard: &Guard<'_>) -> bool {
-        let _ = (room, guard);
+        _ = (room, guard);
         false
     }
 

@@ -202,7 +202,7 @@ impl DirectoryEntry {
         });
         if !matches!(filled, Ok(true)) {
             // If this fails too, a stray file stays.
-            let _ = unlinkat(&self.directory, other.as_str(), UnlinkatFlags::NoRemoveDir);
+            _ = unlinkat(&self.directory, other.as_str(), UnlinkatFlags::NoRemoveDir);
         }
         filled
     }

@@ -65,7 +65,7 @@ fn try_lock(file: impl AsFd, start: i64) -> io::Result<bool> {
 fn unlock(file: impl AsFd, start: i64) {
     step();
     // It needs no memory: it removes whole locks and splits none.
-    let _ = fcntl(file, FcntlArg::F_OFD_SETLK(&byte(start, 1, libc::F_UNLCK)));
+    _ = fcntl(file, FcntlArg::F_OFD_SETLK(&byte(start, 1, libc::F_UNLCK)));
 }
 
 /// Whether another description has locked one of these bytes.

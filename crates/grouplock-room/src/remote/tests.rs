@@ -9,7 +9,7 @@ fn grant(lease: Option<Duration>) -> Grant {
 fn pair(patience: Patience) -> (PendingRequest, Desk, mpsc::Receiver<()>) {
     let (ended, end) = mpsc::channel();
     let (pending, desk) = ask(HolderId::new("h"), patience, move || {
-        let _ = ended.send(());
+        _ = ended.send(());
     });
     (pending, desk, end)
 }
@@ -162,7 +162,7 @@ fn a_polled_request_is_woken_when_its_deadline_passes() {
     struct Tell(mpsc::Sender<()>);
     impl std::task::Wake for Tell {
         fn wake(self: Arc<Self>) {
-            let _ = self.0.send(());
+            _ = self.0.send(());
         }
     }
     let (tell, told) = mpsc::channel();

@@ -433,7 +433,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        let _ = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
+        _ = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
     }
 }
 

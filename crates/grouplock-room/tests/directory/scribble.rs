@@ -212,7 +212,7 @@ proptest! {
             room.snapshot()?;
             for session in SESSIONS {
                 let guard = room.request(session).timeout(Duration::from_millis(20)).enter()?;
-                let _ = (guard.recovered(), guard.standing());
+                _ = (guard.recovered(), guard.standing());
                 guard.leave()?;
             }
             Ok(())

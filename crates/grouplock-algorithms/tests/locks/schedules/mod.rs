@@ -99,7 +99,7 @@ fn both_colours_get_in<L: RawMutex<Staged>>() -> bool {
             let held = second.acquire().expect("nothing was leaked");
             tell_of_entry.send(()).expect("the test waits for this");
             // Stays inside until the other end is dropped.
-            let _ = may_leave.recv();
+            _ = may_leave.recv();
             drop(held);
         });
         doorway.recv_timeout(LATE).expect("the second process takes a ticket");

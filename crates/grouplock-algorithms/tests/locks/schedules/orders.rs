@@ -42,7 +42,7 @@ fn go_in<G: RawGroup<Staged>>(together: &[&str]) {
                 let inside = process.enter(session).expect("the session is right");
                 tell_of_entry.send(name).expect("the test outlives its processes");
                 // Stays inside until the other end is dropped.
-                let _ = may_leave.recv();
+                _ = may_leave.recv();
                 drop(inside);
             });
             // The next comes when this one is inside, or waits.

@@ -47,7 +47,7 @@ pub(crate) fn tell_of_wait(whom: Sender<()>) {
 fn about_to_wait() {
     if let Some(whom) = TELL_OF_WAIT.take() {
         // As below.
-        let _ = whom.send(());
+        _ = whom.send(());
     }
     if MUST_NOT_WAIT.get() {
         // Not a panic: no message.
@@ -69,7 +69,7 @@ impl Memory for Staged {
     fn doorway_end() {
         if let Some(whom) = TELL.take() {
             // Nobody may be listening any more; that is not this thread's business.
-            let _ = whom.send(());
+            _ = whom.send(());
         }
     }
 }

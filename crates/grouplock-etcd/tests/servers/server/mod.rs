@@ -174,13 +174,13 @@ impl Server {
     /// Ends it without giving it a chance to do anything. What it kept stays.
     pub(crate) fn kill(&mut self) {
         self.line = None;
-        let _ = self.shell.wait();
+        _ = self.shell.wait();
     }
 
     /// Starts it again on what it kept.
     pub(crate) fn start_again(&mut self) {
         self.kill();
-        let _ = fs::remove_file(&self.log);
+        _ = fs::remove_file(&self.log);
         *self = Server::launch(self.plan.clone());
     }
 

@@ -252,7 +252,7 @@ fn as_text(
     let is_mutex = subject.claims.kind == Kind::Mutual;
     let mut size = task.options(subject).size(subject);
     if task.memory_model != MemoryModel::Sc {
-        let _ = write!(size, ", memory {}", task.memory_model);
+        _ = write!(size, ", memory {}", task.memory_model);
     }
     match task.deaths {
         Some(deaths) => _ = write!(size, ", deaths: at most {deaths}"),
@@ -262,7 +262,7 @@ fn as_text(
     let mut text = String::new();
     if let Some(violation) = &outcome.violation {
         text.push_str(&trace::table(&violation.trace, is_mutex));
-        let _ = writeln!(text, "\n{}: {}", violation.property, violation.because);
+        _ = writeln!(text, "\n{}: {}", violation.property, violation.because);
     }
     let verdict = match outcome.verdict {
         Verdict::Holds if missing == Properties::default() && task.property.is_none() => {
@@ -295,7 +295,7 @@ fn as_text(
         }
         _ => String::new(),
     };
-    let _ = writeln!(
+    _ = writeln!(
         text,
         "{}, {size}: {verdict}. {} {counted}{missed}, depth {}, {:.1} s ({} runs of the code, {} local states)",
         subject.name,
@@ -306,7 +306,7 @@ fn as_text(
         outcome.local_states,
     );
     for bound in &outcome.bounds {
-        let _ = writeln!(text, "{}: at most {} of its own steps", bound.property, bound.steps);
+        _ = writeln!(text, "{}: at most {} of its own steps", bound.property, bound.steps);
     }
     text
 }

@@ -82,7 +82,7 @@ struct Size {
 /// ends the program.
 fn stop_on_ctrl_c(options: &Options) {
     let stop = Arc::clone(&options.stop);
-    let _ = ctrlc::set_handler(move || stop.store(true, Ordering::Relaxed));
+    _ = ctrlc::set_handler(move || stop.store(true, Ordering::Relaxed));
 }
 
 /// Reads a file of the kind `what`.
@@ -106,5 +106,5 @@ fn show(what: &str) {
 
 /// Prints, and ignores a closed pipe.
 fn say(text: &str) {
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    _ = std::io::stdout().write_all(text.as_bytes());
 }

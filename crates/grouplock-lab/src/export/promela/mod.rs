@@ -34,7 +34,7 @@ pub(super) fn write(table: &LocalTable, properties: Properties) -> Result<String
         let name: String = layout.register_name(register).chars().map(plain).collect();
         let mut name = format!("r_{}", name.trim_end_matches('_'));
         if globals.values().any(|known| *known == name) {
-            let _ = write!(name, "_{place}");
+            _ = write!(name, "_{place}");
         }
         globals.insert(register, name);
     }
@@ -80,7 +80,7 @@ Made by `grouplock-lab export`. To check it, with this text in model.pml:
         } else {
             (" -E", "assertions")
         };
-        let _ = writeln!(
+        _ = writeln!(
             text,
             "    gcc -O2 -DNOREDUCE -DSAFETY -DNOCLAIM -o pan pan.c && ./pan -m2000000{ignored}    # {looks}"
         );
@@ -88,10 +88,10 @@ Made by `grouplock-lab export`. To check it, with this text in model.pml:
         if !claims.is_empty() {
             text.push_str("    gcc -O2 -DNOREDUCE -o pan pan.c        # executions without end, with weak fairness\n");
             for claim in claims {
-                let _ = writeln!(text, "    ./pan -a -f -m2000000 -N {claim}");
+                _ = writeln!(text, "    ./pan -a -f -m2000000 -N {claim}");
             }
         }
-        let _ = write!(
+        _ = write!(
             text,
             "
 What is here: the {states} local states of a process, what it does to which register in each, and where each value that it can
@@ -127,34 +127,34 @@ unreachable contents are not blanked, and no steps are taken together. Edges tha
         let layout = &self.table.layout;
         let mut text =
             "/* Memory. Numbers stand for themselves; these are pointers: */\n".to_owned();
-        let _ = writeln!(text, "#define NIL {FIRST_POINTER}");
+        _ = writeln!(text, "#define NIL {FIRST_POINTER}");
         for mark in 1..=2 {
-            let _ = writeln!(text, "#define MARK_{mark} {}", FIRST_POINTER + mark);
+            _ = writeln!(text, "#define MARK_{mark} {}", FIRST_POINTER + mark);
         }
-        let _ = writeln!(text, "#define pointer(o) ({FIRST_OBJECT} + (o))");
-        let _ = writeln!(text, "#define object(v) ((v) - {FIRST_OBJECT})");
-        let _ = writeln!(text, "#define is_object(v) ((v) >= {FIRST_OBJECT})");
+        _ = writeln!(text, "#define pointer(o) ({FIRST_OBJECT} + (o))");
+        _ = writeln!(text, "#define object(v) ((v) - {FIRST_OBJECT})");
+        _ = writeln!(text, "#define is_object(v) ((v) >= {FIRST_OBJECT})");
         let kinds = layout.objects.iter().map(|object| object.class + 1).max().unwrap_or(0);
         for kind in 0..kinds {
             let of = (0..layout.objects.len()).filter(|&o| layout.objects[o].class == kind);
             let of: Vec<_> = of.map(|o| format!("(o) == {o}")).collect();
-            let _ = writeln!(text, "#define is_of_kind_{kind}(o) ({})", of.join(" || "));
+            _ = writeln!(text, "#define is_of_kind_{kind}(o) ({})", of.join(" || "));
         }
         let mut contents = Vec::new();
         for (place, register) in layout.globals.iter().enumerate() {
-            let _ = writeln!(text, "#define {} memory[{place}]", self.globals[register]);
+            _ = writeln!(text, "#define {} memory[{place}]", self.globals[register]);
             contents.push(first(layout.registers[*register].initial)?);
         }
         if self.stride > 0 {
             let (from, stride) = (layout.globals.len(), self.stride);
-            let _ = writeln!(text, "#define word(o, f) memory[{from} + {stride} * (o) + (f)]");
+            _ = writeln!(text, "#define word(o, f) memory[{from} + {stride} * (o) + (f)]");
         }
         for (o, object) in layout.objects.iter().enumerate() {
             let place = layout.globals.len() + self.stride * o;
             let fields =
                 object.registers.iter().map(|&register| layout.registers[register].site.name);
             let fields: Vec<_> = fields.collect();
-            let _ = writeln!(
+            _ = writeln!(
                 text,
                 "/* object {o}, {}, from {place} on: {} */",
                 object.name,
@@ -165,7 +165,7 @@ unreachable contents are not blanked, and no steps are taken together. Edges tha
             }
             contents.resize(place + self.stride, "0".to_owned());
         }
-        let _ = writeln!(
+        _ = writeln!(
             text,
             "int memory[{}] = {{ {} }};",
             contents.len().max(1),
@@ -182,18 +182,18 @@ unreachable contents are not blanked, and no steps are taken together. Edges tha
         };
         let mut text =
             "/* Processes: each is in a local state, and knows some objects. */\n".to_owned();
-        let _ = writeln!(text, "#define me _pid");
+        _ = writeln!(text, "#define me _pid");
         let kind = if self.table.locals.len() < 256 { "byte" } else { "short" };
         let at = list(&mut first.iter().map(|(local, _)| *local));
-        let _ = writeln!(text, "{kind} at[{processes}] = {{ {at} }};");
+        _ = writeln!(text, "{kind} at[{processes}] = {{ {at} }};");
         let most = self.table.most_known();
         if most > 0 {
             let known = first.iter().flat_map(|(_, known)| {
                 known.iter().copied().chain(std::iter::repeat(0)).take(most)
             });
             let known = list(&mut { known });
-            let _ = writeln!(text, "#define known(p, i) knows[(p) * {most} + (i)]");
-            let _ = writeln!(text, "byte knows[{}] = {{ {known} }};", processes * most);
+            _ = writeln!(text, "#define known(p, i) knows[(p) * {most} + (i)]");
+            _ = writeln!(text, "byte knows[{}] = {{ {known} }};", processes * most);
         }
         let sections = [
             ("idle", Section::Remainder),
@@ -205,18 +205,18 @@ unreachable contents are not blanked, and no steps are taken together. Edges tha
         // long to understand.
         for (name, section) in sections {
             let (from, to) = self.table.range(section);
-            let _ = writeln!(text, "#define {name}(p) ((at[p] >= {from} && at[p] < {to}) != 0)");
+            _ = writeln!(text, "#define {name}(p) ((at[p] >= {from} && at[p] < {to}) != 0)");
         }
         let _ =
             writeln!(text, "/* The session that a process asked for; none while it is idle. */");
-        let _ = writeln!(text, "byte session[{processes}];");
-        let _ = writeln!(text, "#define in_conflict(a, b) ({})", self.conflicts(sessions));
+        _ = writeln!(text, "byte session[{processes}];");
+        _ = writeln!(text, "#define in_conflict(a, b) ({})", self.conflicts(sessions));
         if self.table.passages.is_some() {
-            let _ = writeln!(text, "byte passages[{processes}];");
+            _ = writeln!(text, "byte passages[{processes}];");
         }
         text.push_str("/* For use within a step. */\nhidden int v;\nhidden byte q, others;\n");
         for place in 0..most {
-            let _ = writeln!(text, "hidden byte k{place};");
+            _ = writeln!(text, "hidden byte k{place};");
         }
         text.push_str(
             "/* What is asserted. The last three name mistakes of the code or of the lab. */
@@ -257,13 +257,13 @@ hidden byte mutual_exclusion, first_come_first_served, number_fits, this_edge_wa
             );
         }
         if fcfs {
-            let _ = writeln!(
+            _ = writeln!(
                 text,
                 "bit past[{processes}]; /* Whether it has ended its doorway, and has not entered. */
 byte before[{processes}]; /* Those who had done so when it asked, and still have: as a set. */"
             );
             if subject.withdraws {
-                let _ = writeln!(
+                _ = writeln!(
                     text,
                     "bit overtaken[{processes}]; /* While it gave up, somebody who came later entered. */"
                 );
@@ -295,7 +295,7 @@ byte before[{processes}]; /* Those who had done so when it asked, and still have
                 let most = (subject.most)(session);
                 // A mutex says so by its conflicts.
                 if most < processes && !(subject.conflict)(session, session) {
-                    let _ = writeln!(
+                    _ = writeln!(
                         text,
                         "\tmutual_exclusion = mutual_exclusion && (session[me] != {session} || others < {most});"
                     );
@@ -335,7 +335,7 @@ byte before[{processes}]; /* Those who had done so when it asked, and still have
             }
             let session = local.node.session;
             let at = local.node.at.map_or_else(String::new, |at| place(at) + ", ");
-            let _ = write!(
+            _ = write!(
                 text,
                 "/* {at}session {session} */\ninline step_{number}() {{\n\t{}\n}}\n",
                 self.step(number)?.trim_start()
@@ -356,7 +356,7 @@ byte before[{processes}]; /* Those who had done so when it asked, and still have
                         passages.map_or(String::new(), |most| format!(" && passages[me] < {most}"));
                     let asked = self.only(number, Obs::request(session));
                     let first = self.first_step(local, session);
-                    let _ = writeln!(
+                    _ = writeln!(
                         text,
                         "\t:: d_step {{ at[me] == {number}{more} -> {begins}asks({session});{asked}{first} }}"
                     );
@@ -365,7 +365,7 @@ byte before[{processes}]; /* Those who had done so when it asked, and still have
             }
             let condition = self.condition("me", local)?;
             let condition = condition.map_or(String::new(), |condition| format!(" && {condition}"));
-            let _ = writeln!(
+            _ = writeln!(
                 text,
                 "\t:: d_step {{ at[me] == {number}{condition} -> {begins}step_{number}() }}"
             );
@@ -378,7 +378,7 @@ byte before[{processes}]; /* Those who had done so when it asked, and still have
                 _ => continue,
             };
             let gives_up = self.only(number, Obs::WITHDRAWS);
-            let _ = writeln!(
+            _ = writeln!(
                 text,
                 "\t:: d_step {{ at[me] == {number}{in_vain} -> {begins}{gives_up} }}"
             );
@@ -426,7 +426,7 @@ byte before[{processes}]; /* Those who had done so when it asked, and still have
                         could.push(format!("at[{p}] == {number} && {condition}"));
                     }
                 }
-                let _ = writeln!(text, "#define wants_ideal_{p} (({}) != 0)", wants.join(" || "));
+                _ = writeln!(text, "#define wants_ideal_{p} (({}) != 0)", wants.join(" || "));
                 let _ =
                     writeln!(text, "#define could_take_ideal_{p} (({}) != 0)", could.join(" || "));
             }
@@ -437,7 +437,7 @@ byte before[{processes}]; /* Those who had done so when it asked, and still have
         if self.watches(Property::DeadlockFreedom) {
             let somebody: Vec<_> = (0..processes).map(|p| format!("tries({p})")).collect();
             let somebody = somebody.join(" || ");
-            let _ = writeln!(
+            _ = writeln!(
                 text,
                 "/* While somebody tries, somebody enters. */\nltl deadlock_freedom {{ {fair}[] <> (entered || !({somebody})) }}"
             );
@@ -445,7 +445,7 @@ byte before[{processes}]; /* Those who had done so when it asked, and still have
         if self.watches(Property::StarvationFreedom) {
             text.push_str("/* Nobody tries for ever. */\n");
             for p in 0..processes {
-                let _ = writeln!(text, "ltl starvation_freedom_{p} {{ {fair}[] <> !tries({p}) }}");
+                _ = writeln!(text, "ltl starvation_freedom_{p} {{ {fair}[] <> !tries({p}) }}");
             }
         }
         Ok(text)

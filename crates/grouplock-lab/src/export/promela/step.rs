@@ -117,7 +117,7 @@ impl Promela<'_> {
             } else {
                 format!("v == {}", self.value("me", Val(obs.0))?)
             };
-            let _ = write!(text, "\n\t:: {condition} ->{}", self.edge(from, *obs, edge));
+            _ = write!(text, "\n\t:: {condition} ->{}", self.edge(from, *obs, edge));
         }
         text.push_str("\n\t:: else -> assert(this_edge_was_met)\n\tfi");
         Ok(text)
@@ -144,7 +144,7 @@ impl Promela<'_> {
         if self.watches(Property::Fcfs) && entering && edge.notes.contains(&Note::DoorwayEnd) {
             text.push_str(" ends_doorway();");
         }
-        let _ = write!(text, " at[me] = {target}");
+        _ = write!(text, " at[me] = {target}");
         if is == Section::Inside && was != Section::Inside {
             text.push_str("; enters()");
         }
@@ -171,17 +171,17 @@ impl Promela<'_> {
             moved.filter(|&(to, place)| place != to || stranger && place == arity).collect();
         let mut text = String::new();
         if let [(to, place)] = moved[..] {
-            let _ = write!(text, " known(me, {to}) = {};", before(place));
+            _ = write!(text, " known(me, {to}) = {};", before(place));
         } else {
             for (to, place) in &moved {
-                let _ = write!(text, " k{to} = {};", before(*place));
+                _ = write!(text, " k{to} = {};", before(*place));
             }
             for (to, _) in &moved {
-                let _ = write!(text, " known(me, {to}) = k{to};");
+                _ = write!(text, " known(me, {to}) = k{to};");
             }
         }
         for place in edge.env.len()..arity {
-            let _ = write!(text, " known(me, {place}) = 0;");
+            _ = write!(text, " known(me, {place}) = 0;");
         }
         text
     }

@@ -58,7 +58,7 @@ pub(crate) fn play_member() {
 
 fn fail(why: &str) -> ! {
     println!("\n@failed: {why}");
-    let _ = std::io::stdout().flush();
+    _ = std::io::stdout().flush();
     std::process::exit(1);
 }
 
@@ -227,8 +227,8 @@ impl Cluster {
                 Ok(())
             }
             line => {
-                let _ = child.kill();
-                let _ = child.wait();
+                _ = child.kill();
+                _ = child.wait();
                 Err(line.unwrap_or("it said nothing".to_owned()))
             }
         }
@@ -271,8 +271,8 @@ impl Cluster {
     /// Ends a member as hard as possible.
     pub(crate) fn kill(&mut self, id: usize) {
         let mut running = self.running[id].take().expect("it runs");
-        let _ = running.child.kill();
-        let _ = running.child.wait();
+        _ = running.child.kill();
+        _ = running.child.wait();
     }
 
     /// Waits for a member that ends by itself: its exit code, `None` if a signal ended it.
@@ -384,8 +384,8 @@ impl Drop for Cluster {
             }
         }
         for running in self.running.iter_mut().flatten() {
-            let _ = running.child.kill();
-            let _ = running.child.wait();
+            _ = running.child.kill();
+            _ = running.child.wait();
         }
     }
 }
@@ -396,7 +396,7 @@ pub(crate) fn request(address: SocketAddr, text: &str) -> String {
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     stream.write_all(text.as_bytes()).expect("it reads");
     let mut response = String::new();
-    let _ = stream.read_to_string(&mut response);
+    _ = stream.read_to_string(&mut response);
     response
 }
 
@@ -417,7 +417,7 @@ pub(crate) fn listen(child: &mut Child) -> Receiver<String> {
         for line in BufReader::new(stdout).lines() {
             let Ok(line) = line else { break };
             if let Some(said) = line.strip_prefix('@') {
-                let _ = sender.send(said.to_owned());
+                _ = sender.send(said.to_owned());
             }
         }
     });

@@ -309,7 +309,7 @@ no page**: in all the entries below the checks held.
 fn page(rows: &[Row]) -> String {
     let mut page = INTRODUCTION.to_owned();
     for row in rows {
-        let _ = writeln!(page, "{}", line(row));
+        _ = writeln!(page, "{}", line(row));
     }
     page
 }

@@ -22,7 +22,7 @@ impl Proxy {
             for caller in listener.incoming().flatten() {
                 // If the member is down the caller finds its connection closed.
                 if let Ok(callee) = TcpStream::connect(&member) {
-                    let _ = join(&caller, &callee);
+                    _ = join(&caller, &callee);
                     ours.lock().unwrap_or_else(PoisonError::into_inner).extend([caller, callee]);
                 }
             }
@@ -35,7 +35,7 @@ impl Proxy {
         let open = std::mem::take(&mut *self.open.lock().unwrap_or_else(PoisonError::into_inner));
         for stream in &open {
             // It may be closed already.
-            let _ = stream.shutdown(Shutdown::Both);
+            _ = stream.shutdown(Shutdown::Both);
         }
         open.len() / 2
     }
@@ -47,9 +47,9 @@ fn join(caller: &TcpStream, callee: &TcpStream) -> io::Result<()> {
         let (mut from, mut to) = (from.try_clone()?, to.try_clone()?);
         from.set_nodelay(true)?;
         thread::spawn(move || {
-            let _ = io::copy(&mut from, &mut to);
-            let _ = to.shutdown(Shutdown::Both);
-            let _ = from.shutdown(Shutdown::Both);
+            _ = io::copy(&mut from, &mut to);
+            _ = to.shutdown(Shutdown::Both);
+            _ = from.shutdown(Shutdown::Both);
         });
     }
     Ok(())

@@ -57,7 +57,7 @@ fn visit(room: &Room, directory: &Path, page: &mut Page) {
     }
     page.leave(last);
     // If the place was lost, that has been noticed above.
-    let _ = guard.leave();
+    _ = guard.leave();
 }
 
 /// The last time at which it was certainly inside.
@@ -121,8 +121,8 @@ impl Walker {
     }
 
     pub(crate) fn kill(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        _ = self.child.kill();
+        _ = self.child.wait();
     }
 
     pub(crate) fn has_ended(&mut self) -> bool {
