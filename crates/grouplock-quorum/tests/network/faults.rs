@@ -195,7 +195,7 @@ fn a_dead_client_loses_its_place_when_its_lease_ends_and_not_before() {
     let mut waits = client_at(&cluster, 1);
     let session = session_at(1, 3);
     let deadline = died + PATIENCE;
-    // A waiter must also keep its lease, so it asks again.
+    // The members must also hear from a waiter, so it asks again.
     let let_in = loop {
         assert!(Instant::now() < deadline, "the dead are not noticed");
         waits.ask("room", &session, 2).unwrap();
