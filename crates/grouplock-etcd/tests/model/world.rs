@@ -42,8 +42,8 @@ pub(crate) struct World {
     pub(crate) resends: u8,
     /// How many leases may expire.
     pub(crate) expiries: u8,
-    /// How often a client may read its mirror before it asks or leaves. A waiter reads it without a
-    /// limit.
+    /// How often clients may read their mirrors before they ask or leave. Waiters read them without
+    /// a limit.
     pub(crate) mirrors: u8,
     /// Whether clients knock first.
     pub(crate) knocks: bool,
@@ -457,8 +457,8 @@ impl Model for World {
             if state.expiries > 0 && alive && !person.doubts {
                 actions.push(Action::Doubt(who));
             }
-            // A lease ends only after its owner's clock has said so. A client that is not inside
-            // needs no clock: it may be stopped, or its lease may be revoked by hand.
+            // A lease ends only after its owner's clock has said so. Only a client that is
+            // not inside may lose its lease earlier: it is stopped, or its lease is revoked by hand.
             let entrant = self.entrant(who, person.round);
             let mark = keys().mark(&entrant.group, &entrant.id);
             let unaware =

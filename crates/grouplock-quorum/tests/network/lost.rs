@@ -182,7 +182,7 @@ fn a_member_that_is_gone_for_good_stops_nobody() {
     assert!(Some(third.epoch()) > epoch);
 }
 
-/// Processes enter and leave beside one holder that stays. Then the members restart.
+/// Processes enter and leave beside one holder that stays. Then the home restarts.
 fn passes_beside_one_holder(passes: u64) {
     let mut cluster = Cluster::start(Options { lease: "60s", ..Options::new(3) });
     cluster.wait_connected();

@@ -66,7 +66,7 @@ fn silent_connections_end_nothing() {
     assert_eq!(cluster.stop(0), Some(0), "it ended before it was told to");
 }
 
-/// Makes the largest number of rooms, and reads the status of all.
+/// Makes `rooms` rooms, and takes snapshots of all.
 fn status_of(rooms: u64) {
     let cluster = Cluster::start(Options { lease: "60s", ..Options::new(3) });
     cluster.wait_connected();
