@@ -457,8 +457,8 @@ impl Model for World {
             if state.expiries > 0 && alive && !person.doubts {
                 actions.push(Action::Doubt(who));
             }
-            // A lease ends only after its owner's clock has said so. Only a client that is
-            // not inside may lose its lease earlier: it is stopped, or its lease is revoked by hand.
+            // A lease ends only after its owner's clock has said so. Only a client that is not
+            // inside may lose its lease earlier: it is stopped, or its lease is revoked by hand.
             let entrant = self.entrant(who, person.round);
             let mark = keys().mark(&entrant.group, &entrant.id);
             let unaware =
