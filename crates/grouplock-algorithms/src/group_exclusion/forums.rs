@@ -7,8 +7,9 @@
 //! theirs**, which we have not seen.
 //!
 //! * **Promises** mutual exclusion, starvation freedom, first-in-first-enabled and a bounded exit.
-//!   Forums (that is, sessions) are served in the order in which the first of each batch came. When
-//!   a forum is served, all processes that wait for it by then are accepted together.
+//!   Forums (that is, sessions) are served in the order in which the first process of each batch
+//!   arrived. When a forum is served, all processes that wait for it at that moment are accepted
+//!   together.
 //! * **Costs** O(1) remote references with coherent caches and O(m) space for m forums, whatever
 //!   the number of processes. On distributed memory the cost has no bound.
 //! * **Does not promise** concurrent occupancy: a process that arrives after its batch waits for
@@ -63,7 +64,7 @@ pub struct Forums<M: Memory = Native, const FORUMS: usize = 8> {
     processes: Slots<Process>,
 }
 
-/// How many have come to a forum, have been accepted, and have left again.
+/// How many processes have arrived at a forum, were accepted, and have left.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Forum<M: Memory> {
@@ -72,7 +73,7 @@ struct Forum<M: Memory> {
     out: M::Register<u64>,
 }
 
-/// Where one leader at a time waits.
+/// A slot, on which one leader at a time waits.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Slot<M: Memory>(M::Flag);

@@ -81,7 +81,7 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
         for tried in 0..TRIES {
             M::live(|| [tried.word()]);
             let pred = self.tail.read(Acquire); // 2
-            // A hint: the node may be another's by now.
+            // A hint: another process may already use the node.
             let open = pred.is_nil() || {
                 let p = self.at(pred);
                 p.session.read(Relaxed) == s && p.link.read(Relaxed) == Node::<M>::ENABLED // 4, 5
@@ -136,7 +136,7 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
         enabled
     }
 
-    /// The signal has come.
+    /// The signal has arrived.
     fn go_in(&self, me: &Process<M, L>) {
         if !self.flag(me).stood_in() {
             self.pass_on(me);

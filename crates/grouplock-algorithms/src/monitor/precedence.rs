@@ -1,6 +1,6 @@
 use super::{Event, MOST_PROCESSES, Property, Violation};
 
-/// Which process came before which: the order of first-come-first-served and
+/// Which process arrived before which: the order of first-come-first-served and
 /// first-in-first-enabled.
 ///
 /// Process p *precedes* process q if p finished its doorway before q began its own.
@@ -9,7 +9,7 @@ pub struct Precedence {
     processes: Vec<Standing>,
 }
 
-/// Where a process stands.
+/// The state of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Standing {
     stage: Stage,

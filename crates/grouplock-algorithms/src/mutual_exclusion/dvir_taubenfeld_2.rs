@@ -217,10 +217,11 @@ impl<M: Memory> RawMutex<M> for DvirTaubenfeld2<M> {
 }
 
 impl<M: Memory> Drop for DvirTaubenfeld2<M> {
-    /// The dummy goes back to the domain, if it is one: a lock that was leaked while held, or whose
-    /// holder was, keeps its node for as long as the domain lives.
+    /// Returns the last node to the domain, if it is a dummy. If the lock was leaked while held, or
+    /// its holder was leaked, the lock keeps its node as long as the domain lives.
     fn drop(&mut self) {
-        // Relaxed throughout: `&mut self` means that all others are done, and that we know of it.
+        // All accesses are relaxed: with `&mut self`, all other processes are done, and we know of
+        // it.
         let last = self.t.read(Relaxed);
         let dummy = self.at(last);
         if dummy.status.read(Relaxed) == dummy.pid.read(Relaxed) {

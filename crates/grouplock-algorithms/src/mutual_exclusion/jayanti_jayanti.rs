@@ -57,7 +57,7 @@ pub struct JayantiJayanti<M: Memory = Native> {
 #[repr(align(128))]
 pub struct Node<M: Memory> {
     word: M::Register<Ptr<Node<M>>>,
-    /// Were the last field a register of pointers to this type, its size would depend on itself.
+    /// If the last field were a register of pointers to this type, its size would depend on itself.
     memory: PhantomData<M>,
 }
 
@@ -137,7 +137,7 @@ impl<M: Memory> RawMutex<M> for JayantiJayanti<M> {
             source: "Jayanti and Jayanti 2019, CC form, restated",
             text: text!("jayanti_jayanti.rs"),
             starvation_freedom: Claim::Yes,
-            // Up to returning to a place left: see the module.
+            // A process may return to its old position: see the module.
             fcfs: Claim::No,
             strong_fifo: Claim::No,
             entering: Entering::alone(Claim::No),

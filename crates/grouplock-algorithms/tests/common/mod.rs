@@ -42,7 +42,7 @@ macro_rules! every_group {
     };
 }
 
-/// The same for the group locks that serve sessions in phases. There, a holder that waits inside
+/// The same for the group locks that serve sessions in rounds. There, a holder that waits inside
 /// for another process of its session may wait forever.
 #[allow(unused_macros, reason = "not every test file is about group locks")]
 macro_rules! every_round {
