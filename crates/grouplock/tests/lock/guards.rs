@@ -1,5 +1,5 @@
-//! What guards can do in addition to leaving: show a part of the data, enter once more, and change
-//! the session.
+//! What guards can do besides leaving: show a part of the data, enter once more, and change the
+//! session.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
