@@ -257,13 +257,13 @@ impl Properties {
         claimed.chain(Properties::basic().iter()).collect()
     }
 
-    /// Mutual exclusion, deadlock freedom and no more.
+    /// Only mutual exclusion, deadlock freedom, and what every exploration checks.
     pub fn basic() -> Self {
         Properties::of(ALWAYS)
     }
 
-    /// `property`, and what every exploration checks. The exploration goes on where another
-    /// property is violated.
+    /// `property`, and what every exploration checks. The exploration continues after a violation
+    /// of another property.
     pub fn only(property: Property) -> Self {
         Properties::of(SOUND).with(property)
     }
