@@ -42,12 +42,13 @@
 //! centuries.
 //!
 //! # Orderings
-//! Line 9 releases what the holders did, and the last of them acquires it. The flag's release (line
-//! 10) and acquire (line 5) pass it to the next leader; the release of line 8 and the acquire of
-//! lines 2 and 3 pass it to the batch. Line 8 publishes `cur`. Lines 1 and 8 count, and order
-//! nothing. The process that gets the same slot L tickets later must see line 6. Among L + 1
-//! tickets two belong to one forum or to one process. The second of these comes after the first was
-//! in line 8, by line 2 or by itself, and so after line 6; line 4 releases that and acquires it.
+//! Line 9 releases what the holders did, and the last of them acquires it. The release of the flag
+//! (line 10) and its acquire (line 5) pass it to the next leader. The release of line 8 and the
+//! acquire of lines 2 and 3 pass it to the batch. Line 8 publishes `cur`. Lines 1 and 8 count, and
+//! order nothing. The process that gets the same slot L tickets later must see line 6. Among L + 1
+//! tickets two belong to one forum or to one process. The second of these is drawn after the first
+//! was in line 8, by line 2 or by the process itself, and so after line 6. Line 4 releases that and
+//! acquires it.
 
 use crate::memory::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::memory::{Flag, Memory, Native, Register, Site, Word};

@@ -10,10 +10,10 @@
 //! rebuilds the links. Nothing is rolled back, and that one bit is the only log.
 //!
 //! * **Model.** A process may die before any of its steps, in any section, any number of times. A
-//!   system-wide oracle reports it ([`Deaths`]). A dead process does not come back. Any waiter
-//!   *buries* it (its place becomes `OUT`); then the place may go to a new process. This is not the
-//!   model of Golab and Ramaraju (2016), where no process learns of a crash and the same process
-//!   comes back to a recovery section of its own.
+//!   system-wide oracle reports it ([`Deaths`]). A dead process does not return. Any waiter
+//!   *buries* it (its place becomes `OUT`). Then the place may go to a new process. This is not the
+//!   model of Golab and Ramaraju (2016). There, no process learns of a crash, and the same process
+//!   returns to its own recovery section.
 //! * **Promises** mutual exclusion, where a dead holder counts as inside until it is buried; that
 //!   every process that requests and does not die enters, if deaths are finitely many and the
 //!   latch is free of starvation; first come, first served, counted from line 5; concurrent

@@ -219,7 +219,7 @@ impl<T> Ptr<T> {
     }
 }
 
-// Derived versions would ask for `T: Clone` and so on.
+// Derived versions would require `T: Clone` and so on.
 impl<T> Clone for Ptr<T> {
     #[inline(always)]
     fn clone(&self) -> Self {
@@ -245,7 +245,7 @@ impl<T> fmt::Debug for Ptr<T> {
     }
 }
 
-// SAFETY: a `Ptr` is an address; `as_ref` asks for `T: Sync` where that matters.
+// SAFETY: a `Ptr` is an address; `as_ref` requires `T: Sync` where that matters.
 unsafe impl<T> Send for Ptr<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Ptr<T> {}

@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_second_passage_is_a_new_request() {
-        // 0 passes twice; 1 came before 0's second request and must enter first.
+        // 0 passes twice. 1 precedes 0's second request and must enter first.
         let again = [
             (0, Event::Enter),
             (0, Event::Leave),

@@ -21,9 +21,8 @@
 //!
 //! # Orderings
 //! Lines 7 and 9 against lines 11 and 12 are a store-then-load pattern on `next` and `status` (as
-//! in the first algorithm), so those are sequentially consistent. A node's initial values are
-//! published by line 6 and the critical section is handed over by line 9 reading line 11, or by the
-//! flag.
+//! in the first algorithm), so those are sequentially consistent. Line 6 publishes a node's initial
+//! values. The critical section is handed over by line 9 reading line 11, or by the flag.
 
 use std::sync::Arc;
 

@@ -14,10 +14,10 @@
 //!
 //! As in [`clh`](super::clh), a process waits on the node of its predecessor and takes that node
 //! along when it leaves. A node is one word. A process that withdraws writes a pointer to its
-//! predecessor's node into its own node, so that its successor finds the way past it. Two processes
-//! may swap that word away. If the successor does so first (lines 3 and 5), the process that
-//! withdrew must queue again (line 2). If the process that withdrew comes back first (line 1), it
-//! still has its position.
+//! predecessor's node into its own node, so that its successor can pass it. Two processes may swap
+//! that word away. If the successor does so first (lines 3 and 5), the process that withdrew must
+//! queue again (line 2). If the process that withdrew returns first (line 1), it still has its
+//! position.
 //!
 //! ```text
 //! node: NIL, TOKEN, or a node      shared: Tail, a node that holds TOKEN at first      process: mynode, mypred (both its own node, which holds NIL)
