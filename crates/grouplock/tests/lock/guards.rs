@@ -245,7 +245,7 @@ fn a_switch_that_is_forgotten_leaves_the_guard_outside() {
     assert_eq!(lock.snapshot().session, Some(2), "it has been granted the room");
 }
 
-/// A future that was never polled has not left and has not asked.
+/// A future that was never polled has not left and has not requested anything.
 #[test]
 fn a_switch_that_was_never_polled_has_not_happened() {
     let lock = GroupLock::new(7);
