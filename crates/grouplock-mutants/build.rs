@@ -594,7 +594,7 @@ const MUTANTS: &[Mutant] = &[
     },
 ];
 
-/// The text and its parts, which stand in the folder of its name; with the steps, the text that
+/// The text and its parts, which are in the folder of its name. For the steps, also the text that
 /// they belong to.
 fn files(source: &Path, texts: &Path) -> Vec<(PathBuf, String)> {
     let parts = std::fs::read_dir(source.with_extension("")).into_iter().flatten();
@@ -629,7 +629,7 @@ fn main() {
         }
         let folder = out.join(mutant.name);
         std::fs::create_dir_all(&folder).expect("the output folder can be written");
-        // A module that is named by its path has its own modules beside it.
+        // A module with a `path` attribute has its own modules beside it.
         let place = |file: &Path| folder.join(file.file_name().expect("a text is a file"));
         for (file, text) in &files {
             std::fs::write(place(file), text).expect("the output folder can be written");

@@ -33,7 +33,7 @@ pub trait Target {
     /// Reads the bytes.
     ///
     /// # Panics
-    /// If it does with them what it must not.
+    /// If it does something with the bytes that it must not do.
     fn read(&self, bytes: &[u8]);
 }
 

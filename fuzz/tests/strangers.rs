@@ -59,8 +59,9 @@ fn alone_and_twice(end: u64) -> [u64; 2] {
 }
 
 /// Valid bytes of the same length, with some words of four or eight bytes replaced: by limits of
-/// numbers, or by another word of the input. Mostly close to a word that is a number, as a large
-/// file is mostly empty or text. Often in the first 256 bytes, where rooms have their header.
+/// numbers, or by another word of the input. The replaced words are mostly close to a word that is
+/// a number, because a large file is mostly empty or text. They are often in the first 256 bytes,
+/// where rooms have their header.
 fn reworded(right: &[u8], rng: &mut Rng) -> Vec<u8> {
     let mut bytes = right.to_vec();
     let word = |at: usize| right[at..].first_chunk::<8>().map_or(0, |it| u64::from_ne_bytes(*it));

@@ -4,17 +4,17 @@ use std::fmt::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// How one thing ended, for the report.
+/// The result of one run, for the report.
 pub(crate) enum Reached {
-    /// It ran to its end: what was looked at.
+    /// It ran to its end. The text says what was checked.
     Ended(String),
-    /// Its time was over before: how far it came.
+    /// Its time was over before its end. The text says its progress.
     CutOff(String),
     Failed(String),
 }
 
-/// What is run, what its share of the time is, and how it is done within a time. It may run several
-/// things.
+/// A part: its name, its share of the time, and the function that runs it within a time. It may run
+/// several programs.
 pub(crate) struct Part {
     pub(crate) name: &'static str,
     /// In minutes of an hour.
@@ -22,37 +22,37 @@ pub(crate) struct Part {
     pub(crate) run: fn(&Given) -> Vec<(String, Reached)>,
 }
 
-/// What a part is given.
+/// The input of a part.
 pub(crate) struct Given {
-    /// When its time is over.
+    /// The end of its time.
     pub(crate) end: Instant,
-    /// How much of everything is wanted: 60 is the usual.
+    /// How much to do: 60 is usual.
     pub(crate) minutes: u32,
     /// The plan of measurements; empty for tests.
     pub(crate) plan: String,
 }
 
 impl Given {
-    /// The same, later by what has gone since `start`: building is not taken from what is built,
-    /// but from the parts after it.
+    /// The same, with the end later by the time since `start`. So building takes time from the
+    /// later parts, not from the built part.
     pub(crate) fn after_building(&self, start: Instant) -> Self {
         Given { end: self.end + start.elapsed(), minutes: self.minutes, plan: self.plan.clone() }
     }
 
-    /// How much time is left; a little, even if there is none.
+    /// The remaining time; a little, even if none is left.
     pub(crate) fn left(&self) -> Duration {
         self.end.saturating_duration_since(Instant::now()).max(Duration::from_secs(10))
     }
 }
 
-/// What was asked for.
+/// The parsed arguments.
 pub(crate) struct Order {
     pub(crate) parts: Vec<&'static Part>,
     pub(crate) minutes: u32,
     pub(crate) plan: String,
 }
 
-/// Runs the parts. Time that one does not need goes to those after it.
+/// Runs the parts. Unused time of a part goes to the parts after it.
 pub(crate) fn run(order: &Order) -> ExitCode {
     let end = Instant::now() + Duration::from_secs(60) * order.minutes;
     let mut report = String::new();

@@ -1,4 +1,4 @@
-//! Test programs: built by cargo, run by us, so that no test can hang.
+//! Test programs. Cargo builds them and this module runs them, so that no test can hang.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use crate::libtest::Watch;
 use crate::run::{Ended, LIMIT, Program};
 
-/// How long things may take that take seconds: more than a loaded machine needs.
+/// The time limits for work that takes seconds. They are long enough for a loaded machine.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits {
-    /// For one test. (A minute at least.)
+    /// For one test. (At least a minute.)
     pub(crate) test: Duration,
     /// For all tests of a program.
     pub(crate) program: Duration,
@@ -30,22 +30,21 @@ pub(crate) struct TestProgram {
     /// The name of the test, or `lib` or the name of the binary for unit tests.
     pub(crate) name: String,
     executable: PathBuf,
-    /// The folder of the package, where it runs.
+    /// The folder of the package. The program runs there.
     folder: PathBuf,
 }
 
 impl TestProgram {
-    /// The program in a line of what cargo writes with `--message-format=json`, if there is one.
+    /// The program in a line of cargo's output with `--message-format=json`, if there is one.
     fn read(line: &str) -> Option<Self> {
-        // Cargo writes one object a line, without spaces; our paths need no escapes.
+        // Cargo writes one object per line, without spaces. Our paths need no escapes.
         let text = |after: &str| {
             let rest = line.split_once(after)?.1;
             rest.split_once('"').map(|(text, _)| text.to_owned())
         };
         let executable = PathBuf::from(text("\"executable\":\"")?);
         let folder = PathBuf::from(text("\"manifest_path\":\"")?).parent()?.to_owned();
-        // `…/crates/lock#0.1.0`, or `…/fuzz#lock-fuzz@0.1.0` where the folder is called
-        // differently.
+        // `…/crates/lock#0.1.0`, or `…/fuzz#lock-fuzz@0.1.0` if the folder has another name.
         let version = text("\"package_id\":\"")?.rsplit_once('#')?.1.to_owned();
         let package = match version.split_once('@') {
             Some((package, _)) => package.to_owned(),
@@ -55,13 +54,13 @@ impl TestProgram {
         let name = target.split_once("\"name\":\"")?.1.split_once('"')?.0;
         let library = target.contains("\"kind\":[\"lib\"]");
         let name = if library { "lib".to_owned() } else { name.to_owned() };
-        // Binaries that tests need are built too, and told in the same way.
+        // Binaries that tests need are built too, and listed in the same way.
         let profile = line.split_once("\"profile\":{")?.1.split_once('}')?.0;
         let tests = profile.contains("\"test\":true");
         tests.then_some(TestProgram { package, name, executable, folder })
     }
 
-    /// What it is called in reports.
+    /// Its name in reports.
     pub(crate) fn shown(&self) -> String {
         format!("{} {}", self.package, self.name)
     }
@@ -80,8 +79,8 @@ pub(crate) fn build(cargo: Program) -> Result<Vec<TestProgram>, String> {
     Ok(ended.output.lines().filter_map(TestProgram::read).collect())
 }
 
-/// Runs one, or whatever else speaks as libtest does, and reads along. Its closing lines are
-/// printed; what it wrote is, if it fails.
+/// Runs one program, or any program with the output of libtest, and reads its output. Prints its
+/// closing lines, and all output if it fails.
 pub(crate) fn run(shown: &str, program: Program, limits: Limits) -> Ended {
     let mut watch = Watch::new(limits.test);
     let ended = program.watched(limits.program, |text| watch.read(text, Instant::now()));
@@ -96,12 +95,12 @@ pub(crate) fn run(shown: &str, program: Program, limits: Limits) -> Ended {
             report.push('\n');
         }
     }
-    // At once, as several programs run at the same time.
+    // In one call, because several programs run at the same time.
     print!("{report}");
     ended
 }
 
-/// Programs that take long, the longest first, so that none of them is waited for in the end.
+/// Programs that take long, the longest first, so that the end does not wait for one of them.
 const LONG: &[(&str, &str)] = &[
     ("grouplock-algorithms", "locks"),
     ("grouplock-lab", "verdicts"),
@@ -117,8 +116,8 @@ const LONG: &[(&str, &str)] = &[
     ("grouplock-mutants", "spin"),
 ];
 
-/// Runs them all, as many at a time as there are cores, and at least two: many tests sleep. All run
-/// even if one fails; the failures.
+/// Runs all programs, as many at a time as there are cores, and at least two, because many tests
+/// sleep. All run even if one fails. Returns the failures.
 pub(crate) fn run_all(
     mut programs: Vec<TestProgram>,
     filter: &[&str],

@@ -14,7 +14,7 @@ const RECORDING: &str = "docs/images/demo.svg";
 const BEGIN: &str = "<!-- figures: made by `cargo xtask readme` -->";
 const END: &str = "<!-- end of figures -->";
 
-/// The README is for people who have a minute.
+/// The README must be readable in a minute.
 const WORDS: usize = 800;
 
 /// The figures: the page, the first words of its row, and the name in the README.

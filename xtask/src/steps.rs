@@ -14,22 +14,22 @@ use crate::setup::{Need, OLDEST, TARGETS};
 
 /// One check.
 pub(crate) struct Step {
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub(crate) name: &'static str,
-    /// What it does, in a line.
+    /// A description in one line.
     pub(crate) what: &'static str,
-    /// Steps of one lane run one after the other; lanes run at the same time, and a lane that is
-    /// over takes the last of another. The last of the second lane use what those of the first have
-    /// built, and none builds a program anew that tests run.
+    /// Steps of one lane run one after the other. Lanes run at the same time. A lane without
+    /// further steps takes the last step of another. The last steps of the second lane use what the
+    /// first lane has built. No step rebuilds a program that tests run.
     pub(crate) lane: usize,
-    /// Without these it does not run.
+    /// The step does not run without these.
     pub(crate) needs: &'static [Need],
     pub(crate) check: fn(&Tests) -> Result<(), String>,
 }
 
-/// How test programs are run.
+/// How to run test programs.
 pub(crate) struct Tests {
-    /// What is set for them.
+    /// Their environment variables.
     pub(crate) variables: Vec<(&'static str, String)>,
 }
 
@@ -137,7 +137,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
 ];
 
-/// The steps called `names`, or all if there are none; else the name that is unknown.
+/// The steps called `names`, or all if there are no names. The error is an unknown name.
 pub(crate) fn named(names: &[String]) -> Result<Vec<&'static Step>, String> {
     if names.is_empty() {
         return Ok(STEPS.iter().collect());
@@ -149,11 +149,11 @@ pub(crate) fn named(names: &[String]) -> Result<Vec<&'static Step>, String> {
     names.iter().map(step).collect()
 }
 
-/// For what only compiles.
+/// The limit for steps that only compile.
 const BUILD: Duration = Duration::from_secs(40 * 60);
 
-/// The features of the program `grouplock` that are off by default: every step that builds it has
-/// them on, so that it is built once.
+/// The features of the program `grouplock` that are off by default. Every step that builds it
+/// enables them, so that it is built once.
 pub(crate) const OF_PROGRAM: &str = "grouplock-cli/etcd,grouplock-cli/gbp";
 
 fn fmt(_: &Tests) -> Result<(), String> {
@@ -165,7 +165,7 @@ fn clippy(_: &Tests) -> Result<(), String> {
     Program::cargo(&clippy).arguments(&["--", "-D", "warnings"]).quietly(BUILD).map(drop)
 }
 
-/// Examples without tests are left to the lints, and documentation to the features.
+/// Lints cover examples without tests, and the step for features covers documentation.
 pub(crate) fn all_tests() -> Program {
     Program::cargo(&["test", "--workspace", "--tests", "--features", OF_PROGRAM])
 }
@@ -174,13 +174,14 @@ fn tests(tests: &Tests) -> Result<(), String> {
     told(&tests.programs(all_tests(), &[])?)
 }
 
-/// The tests of grouplock that look at its features.
+/// The tests of grouplock that concern its features.
 const OF_FEATURES: [&str; 6] = ["--test", "lock_api", "--test", "deadlock", "--test", "tracing"];
 
-/// Lints for each feature alone and for all together; then the tests of the features. `send_guard`
-/// keeps the guards of mutexes from being watched, so those of deadlock detection run without it.
-/// Then the documentation of all packages, as that of grouplock speaks of all features. The program
-/// is linted with the features it has by default, and with none.
+/// Runs the lints for each feature alone and for all together, then the tests of the features. With
+/// `send_guard`, deadlock detection does not track the guards of mutexes, so its tests run without
+/// that feature. Then come the documentation tests of all packages, because the documentation of
+/// grouplock describes all features. The lints of the program run with its default features, and
+/// with none.
 fn features(tests: &Tests) -> Result<(), String> {
     let all = "lock_api,send_guard,deadlock_detection,tracing,handover";
     for features in ["lock_api", "send_guard", "deadlock_detection", "tracing", all] {
@@ -188,13 +189,14 @@ fn features(tests: &Tests) -> Result<(), String> {
         let lint = if features == all {
             lint.arguments(&["--tests", "--examples"])
         } else {
-            // With the library. What does not mention features was looked at without them.
+            // Together with the library. Code that does not mention features was checked without
+            // them.
             lint.arguments(&OF_FEATURES)
         };
         lint.arguments(&["--", "-D", "warnings"]).quietly(BUILD)?;
     }
     for features in [&[][..], &["--no-default-features"]] {
-        // Of the workspace, as what it depends on is built already.
+        // In the workspace, because its dependencies are already built.
         let lint = Program::cargo(&["clippy", "--quiet", "--workspace", "--bin", "grouplock"]);
         lint.arguments(features).arguments(&["--", "-D", "warnings"]).quietly(BUILD)?;
     }
@@ -207,8 +209,8 @@ fn features(tests: &Tests) -> Result<(), String> {
     told(&failures)
 }
 
-/// Nothing is run: it is for other machines. With the oldest Rust, the features that do not need a
-/// newer one.
+/// Only compiles, because the targets are other machines. With the oldest Rust, only the features
+/// that do not need a newer one.
 fn targets(_: &Tests) -> Result<(), String> {
     for target in TARGETS {
         let check = Program::cargo(&["check", "--quiet", "-p", "grouplock", "--target", target]);
@@ -225,8 +227,8 @@ fn targets(_: &Tests) -> Result<(), String> {
         .map(drop)
 }
 
-/// Cargo with features of grouplock, for the whole workspace: so what it depends on is what the
-/// steps before have built.
+/// Cargo with features of grouplock, for the whole workspace. So the dependencies are those that
+/// earlier steps have built.
 fn of_workspace(command: &str, features: &str) -> Program {
     let features: Vec<_> = features.split(',').map(|it| format!("grouplock/{it}")).collect();
     Program::cargo(&[command, "--workspace", "--features", &features.join(",")])
@@ -240,8 +242,8 @@ fn doc(_: &Tests) -> Result<(), String> {
         .map(drop)
 }
 
-/// Cargo for a model of `GroupLock`: a test of the same name as the `cfg` that puts the tool in
-/// place of the standard library.
+/// Cargo for a model of `GroupLock`. The test has the same name as the `cfg` that replaces the
+/// standard library by the tool.
 pub(crate) fn modelled(tool: &str) -> Program {
     let folder = format!("target/{tool}");
     Program::cargo(&["test", "-p", "grouplock", "--features", "handover", "--test", tool])
@@ -253,12 +255,12 @@ fn model(tool: &str, tests: &Tests) -> Result<(), String> {
     told(&tests.programs(modelled(tool), &[])?)
 }
 
-/// The lock is looked at with all its cores.
+/// The lock is checked with all its cores.
 fn with_handover(package: &str) -> &'static [&'static str] {
     if package == "grouplock" { &["--features", "handover"] } else { &[] }
 }
 
-/// The clock is the machine's, as timeouts must end.
+/// Uses the clock of the machine, because timeouts must end.
 const MIRI_FLAGS: &str = "-Zmiri-strict-provenance -Zmiri-disable-isolation";
 
 /// Small configurations of every lock, interpreted.
@@ -283,7 +285,7 @@ fn miri(tests: &Tests) -> Result<(), String> {
     told(&[units, lock, text, locks].into_iter().filter_map(Result::err).collect::<Vec<_>>())
 }
 
-/// The tests that protect plain data, instrumented together with the standard library.
+/// The tests that protect plain data. They and the standard library are instrumented.
 fn tsan(tests: &Tests) -> Result<(), String> {
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let test = |package| {
@@ -315,14 +317,14 @@ impl Tests {
         self.variables.iter().map(|(name, value)| (*name, &**value)).collect()
     }
 
-    /// Builds the programs of a `cargo test`, and runs of them the tests that `filter` names, or
-    /// all. The failures.
+    /// Builds the programs of a `cargo test`, and runs their tests that `filter` names, or all.
+    /// Returns the failures.
     fn programs(&self, cargo: Program, filter: &[&str]) -> Result<Vec<String>, String> {
         let built = programs::build(cargo)?;
         Ok(programs::run_all(built, filter, &self.variables(), Limits::default()))
     }
 
-    /// Runs what can be started by cargo alone.
+    /// Runs a program that cargo must start.
     fn run(&self, shown: &str, cargo: Program) -> Result<(), String> {
         println!("$ {}", cargo.shown());
         let cargo = cargo.variables(&self.variables());

@@ -14,7 +14,7 @@ use crate::steps::{STEPS, Step, Tests};
 enum Outcome {
     Passed,
     Failed(String),
-    /// The machine lacks what it takes; the reason.
+    /// The machine lacks a requirement. The text is the reason.
     Skipped(String),
 }
 
@@ -23,7 +23,7 @@ pub(crate) fn in_ci() -> bool {
     std::env::var("CI").is_ok_and(|value| !["", "0", "false"].contains(&&*value))
 }
 
-/// What tests need besides what their steps do, and would skip themselves for.
+/// Requirements of single tests beyond those of their steps. Without one, a test skips itself.
 const OF_TESTS: [Need; 4] = [Need::Chromium, Need::Etcd, Need::Shells, Need::Spin];
 
 /// Runs `steps`, all of them even if one fails, and sums up. If `required`, nothing may be skipped.
@@ -40,7 +40,7 @@ pub(crate) fn run(steps: &[&'static Step], required: bool) -> ExitCode {
         }
     }
     let skipped = root().join("target/xtask/skipped");
-    // It is there only if an earlier run was ended.
+    // It exists only if an earlier run was interrupted.
     _ = std::fs::remove_file(&skipped);
     let mut variables = vec![("GROUPLOCK_SKIPPED", skipped.display().to_string())];
     if required {
@@ -91,7 +91,7 @@ pub(crate) fn run(steps: &[&'static Step], required: bool) -> ExitCode {
     if failed == 0 && (complete || !required) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The first step of a lane; or the last of another, if its own are over.
+/// The first step of a lane; or the last step of another, if its own steps are over.
 fn next(waiting: &mut Vec<&'static Step>, lane: usize) -> Option<&'static Step> {
     let own = waiting.iter().position(|step| step.lane == lane);
     let place = own.or_else(|| waiting.len().checked_sub(1))?;

@@ -56,7 +56,7 @@ pub enum Growth {
     Linear,
     /// O(N²)
     Quadratic,
-    /// No bound: depends on how long others take.
+    /// There is no bound: the cost depends on how long others take.
     Unbounded,
     /// The sources do not say.
     NotStated,
@@ -163,19 +163,19 @@ impl fmt::Display for Limit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Entering {
     /// Bounded entry, for a mutex. While no process is in its critical section or exit section,
-    /// some process can get in by a bounded number of its own steps. No lock by reads and writes
+    /// some process can enter by a bounded number of its own steps. No lock by reads and writes
     /// alone has this.
     pub bounded: Claim,
-    /// CO. While no process requests another session, every process that requests gets in, even if
+    /// CO. While no process requests another session, every process that requests enters, even if
     /// none leaves.
     pub concurrent_occupancy: Claim,
-    /// CE. While no process requests another session, a process gets in by a bounded number of its
+    /// CE. While no process requests another session, a process enters by a bounded number of its
     /// own steps.
     pub concurrent_entering: Claim,
-    /// GCE. As CO, and at any time some process can get in by a bounded number of its own steps.
+    /// GCE. As CO, and at any time some process can enter by a bounded number of its own steps.
     pub group_concurrent_entering: Claim,
-    /// SGCE. As GCE, but it is enough that no process of another session came before the end of the
-    /// doorway.
+    /// SGCE. As GCE, but it is enough that no process of another session arrived before the end of
+    /// the doorway.
     pub strong_group_concurrent_entering: Claim,
     /// SCE. As CE, but it is enough that all processes of another session began their doorways
     /// after the process had finished its own.
@@ -185,12 +185,12 @@ pub struct Entering {
 /// When a process has to wait in its exit section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Exit {
-    /// A process that leaves gets out.
+    /// A process that leaves finishes its exit section.
     pub terminating: Claim,
-    /// GBE. Every process gets out, and at any time some process does so by a bounded number of its
-    /// own steps.
+    /// GBE. Every process finishes its exit section, and at any time some process does so by a
+    /// bounded number of its own steps.
     pub group_bounded: Claim,
-    /// BE. A process gets out by a bounded number of its own steps. Also called a wait-free exit.
+    /// BE. A process leaves by a bounded number of its own steps. Also called a wait-free exit.
     pub bounded: Claim,
 }
 
@@ -243,7 +243,7 @@ impl Text {
 pub struct Claims {
     /// The name used on the command line, such as `dvir-taubenfeld-1`.
     pub name: &'static str,
-    /// Who published it, and where.
+    /// Its authors and its publication.
     pub source: &'static str,
     /// Its program text in this crate.
     pub text: Text,
@@ -251,9 +251,9 @@ pub struct Claims {
     pub kind: Kind,
     /// No two sessions (or, for a mutex, no two processes) are inside at once.
     pub mutual_exclusion: Claim,
-    /// If a process tries to enter, some process gets in.
+    /// If a process tries to enter, some process enters.
     pub deadlock_freedom: Claim,
-    /// Every process that tries to enter gets in.
+    /// Every process that tries to enter does enter.
     pub starvation_freedom: Claim,
     /// First come, first served: of two conflicting requests, if one's doorway ended before the
     /// other's began, it enters first. Withdrawn requests do not count.

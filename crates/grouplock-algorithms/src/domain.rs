@@ -93,7 +93,7 @@ impl<M: Memory> DomainProcess<M> {
             return Err(EnterError::ForeignLock);
         }
         let process = self.seat.start()?;
-        // SAFETY: the process and the lock are of one domain, which is as good as one lock, and
+        // SAFETY: the process and the lock are of one domain, which is equivalent to one lock, and
         // `start` found the process in its remainder section.
         unsafe { lock.acquire(process) };
         Ok(DomainGuard { lock, seat: &mut self.seat })

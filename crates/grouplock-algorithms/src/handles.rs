@@ -26,8 +26,8 @@ impl<P> Seat<P> {
         Seat { process: Some(process), inside: false }
     }
 
-    /// For the next passage; `inside` is set before the entry section begins, so that a panic out
-    /// of it cannot make the process look idle.
+    /// Begins the next passage. `inside` is set before the entry section begins, so that a panic in
+    /// it cannot make the process look idle.
     pub(crate) fn start(&mut self) -> Result<&mut P, EnterError> {
         if self.inside {
             return Err(EnterError::StillInside);
@@ -45,7 +45,7 @@ impl<P> Seat<P> {
         self.inside = false;
     }
 
-    /// For giving back, unless the process is still somewhere in a passage.
+    /// The process, to return it, unless it is still in a passage.
     pub(crate) fn idle(&mut self) -> Option<P> {
         if self.inside { None } else { self.process.take() }
     }
@@ -66,7 +66,7 @@ macro_rules! handles {
 
         impl<M: Memory, L: $Raw<M>> $Lock<L, M> {
             /// A lock for at most `processes` processes at once. Algorithms that serve any number
-            /// ignore the figure.
+            /// ignore this.
             ///
             /// # Errors
             /// [`CapacityError::Unsupported`] if the algorithm cannot serve so many, or so few.
@@ -74,11 +74,11 @@ macro_rules! handles {
                 Ok($Lock { raw: L::new(processes)?, memory: PhantomData })
             }
 
-            /// A process joins. It leaves when the handle is dropped, and its place or its nodes go
-            /// to the next to join.
+            /// A process joins. It leaves when the handle is dropped. Then its place or its nodes
+            /// go to the next process that joins.
             ///
             /// # Errors
-            /// [`CapacityError::Full`] if the lock was made for as many processes as it has.
+            /// [`CapacityError::Full`] if the lock has as many processes as it was made for.
             pub fn process(&self) -> Result<$Process<'_, L, M>, CapacityError> {
                 Ok($Process { lock: &self.raw, seat: Seat::new(self.raw.join()?) })
             }
@@ -102,8 +102,8 @@ macro_rules! handles {
         }
 
         impl<L: $Raw<M>, M: Memory> $Process<'_, L, M> {
-            /// Whether the process is anywhere but in its remainder section. With the handle at
-            /// hand that means: the guard of an earlier passage was leaked.
+            /// Whether the process is outside its remainder section. For a caller that has the
+            /// handle, this means that the guard of an earlier passage was leaked.
             pub fn is_inside(&self) -> bool {
                 self.seat.inside
             }
@@ -171,7 +171,7 @@ handles! {
     /// # Ok::<(), grouplock_algorithms::CapacityError>(())
     /// ```
     ///
-    /// Releasing without holding cannot be written down, nor acquiring twice:
+    /// The compiler rejects a second acquisition, and a release without a guard:
     ///
     /// ```compile_fail,E0499
     /// # use grouplock_algorithms::{Mutual, mcs::Mcs};
@@ -188,7 +188,7 @@ handles! {
     guard:
     /// A process is in the critical section of a [`Mutual`] lock until this is dropped.
     ///
-    /// Leaking it keeps the lock locked for good and does no other harm.
+    /// Leaking it keeps the lock locked forever and does no other harm.
     Held by release,
 }
 
@@ -271,12 +271,12 @@ handles! {
     guard:
     /// A process is in the critical section of a [`Group`] lock until this is dropped.
     ///
-    /// Leaking it keeps other sessions out for good and does no other harm.
+    /// Leaking it keeps other sessions out forever and does no other harm.
     Inside by exit,
 }
 
 impl<L: RawGroup<M>, M: Memory> GroupProcess<'_, L, M> {
-    /// Waits until `session` can be attended, and enters.
+    /// Waits until it can enter `session`, and enters.
     ///
     /// # Errors
     /// [`EnterError::SessionZero`] and [`EnterError::SessionTooLarge`] for a session that the

@@ -30,7 +30,7 @@ struct Inner<T, S> {
     bundles: usize,
 }
 
-// SAFETY: the store owns its objects and gives out only addresses; so it may go where they may.
+// SAFETY: the store owns its objects and gives out only addresses. So it may be sent if they may.
 unsafe impl<T: Send, S: Send> Send for Inner<T, S> {}
 
 impl<M: Memory, T, S> Nodes<M, T, S> {
@@ -87,8 +87,8 @@ impl<M: Memory, T, S> Default for Nodes<M, T, S> {
 impl<M: Memory, T, S> Drop for Nodes<M, T, S> {
     fn drop(&mut self) {
         for object in self.lock().objects.drain(..) {
-            // SAFETY: `allocate` made it; it is freed here only, and whoever followed a pointer to
-            // it promised not to do so once the store is gone.
+            // SAFETY: `allocate` made it, and it is freed only here. All code that follows a
+            // pointer to it promised not to do so after the store is gone.
             unsafe { M::free(object) };
         }
     }

@@ -19,8 +19,7 @@ pub trait RawMutex<M: Memory>: Sized + Send + Sync + fmt::Debug {
     /// What the paper claims for it.
     fn claims() -> Claims;
 
-    /// A lock for at most `processes` processes at once. Algorithms for any number ignore the
-    /// figure.
+    /// A lock for at most `processes` processes at once. Algorithms for any number ignore this.
     ///
     /// # Errors
     /// [`CapacityError::Unsupported`] if the algorithm cannot serve so many, or so few.
@@ -29,7 +28,7 @@ pub trait RawMutex<M: Memory>: Sized + Send + Sync + fmt::Debug {
     /// A process joins.
     ///
     /// # Errors
-    /// [`CapacityError::Full`] if the lock was made for as many as it has.
+    /// [`CapacityError::Full`] if the lock has as many processes as it was made for.
     fn join(&self) -> Result<Self::Process, CapacityError>;
 
     /// A process in its remainder section leaves the lock, and returns its place or nodes.
@@ -67,7 +66,7 @@ pub type GiveUp<'a> = &'a mut dyn FnMut() -> bool;
 
 /// A group mutual exclusion algorithm.
 pub trait RawGroup<M: Memory>: Sized + Send + Sync + fmt::Debug {
-    /// The largest session that can be asked for.
+    /// The largest session that can be requested.
     const LARGEST_SESSION: u64 = u64::MAX;
 
     /// As [`RawMutex::Process`].
@@ -85,7 +84,7 @@ pub trait RawGroup<M: Memory>: Sized + Send + Sync + fmt::Debug {
     /// As [`RawMutex::join`].
     ///
     /// # Errors
-    /// [`CapacityError::Full`] if the lock was made for as many as it has.
+    /// [`CapacityError::Full`] if the lock has as many processes as it was made for.
     fn join(&self) -> Result<Self::Process, CapacityError>;
 
     /// As [`RawMutex::leave`].

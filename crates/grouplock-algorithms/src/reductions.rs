@@ -157,7 +157,7 @@ impl<M: Memory, G: RawGroup<M>> AsReadersWriters<G, M> {
     /// A process joins.
     ///
     /// # Errors
-    /// [`CapacityError::Full`] if the lock was made for as many as it has.
+    /// [`CapacityError::Full`] if the lock has as many processes as it was made for.
     pub fn process(&self) -> Result<ReaderWriter<'_, G, M>, CapacityError> {
         let process = self.group.process()?;
         Ok(ReaderWriter { process, names: &self.names, as_writer: self.names.take() })

@@ -59,16 +59,16 @@ pub enum EnterError {
     /// The algorithm keeps the session in a part of a register, and this one does not fit.
     #[error("session {session} was requested, but this algorithm has room for 1 to {largest} only")]
     SessionTooLarge {
-        /// What was asked for.
+        /// The requested session.
         session: u64,
         /// The largest session that fits.
         largest: u64,
     },
-    /// The process never left: the guard of an earlier passage was leaked, or a panic came out of
-    /// the lock's own code. It stays inside, or wherever it was, until the lock is gone.
+    /// The process never left: the guard of an earlier passage was leaked, or the lock's own code
+    /// panicked. It stays where it was until the lock is dropped.
     #[error("this process has not left its last passage: was the guard passed to mem::forget?")]
     StillInside,
-    /// The lock shares its nodes with other processes than this one
+    /// The lock and the process belong to different domains
     /// ([`Domain`](crate::dvir_taubenfeld_2::Domain)).
     #[error("this lock belongs to another domain than the process that tries to acquire it")]
     ForeignLock,
@@ -78,10 +78,10 @@ pub enum EnterError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CapacityError {
-    /// The lock was asked to serve an impossible number of processes.
+    /// An impossible number of processes was requested.
     #[error("a lock for {asked} processes was asked for, but this algorithm serves 1 to {most}")]
     Unsupported {
-        /// What was asked for.
+        /// The requested number.
         asked: usize,
         /// The largest number that works.
         most: usize,
@@ -92,7 +92,7 @@ pub enum CapacityError {
          or make the lock larger"
     )]
     Full {
-        /// What the lock was made for.
+        /// The number of processes that the lock was made for.
         processes: usize,
     },
 }

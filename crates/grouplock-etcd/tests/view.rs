@@ -1,4 +1,4 @@
-//! What a client makes of what the servers tell.
+//! What a client concludes from what the servers report.
 
 use grouplock_etcd::keys::Keys;
 use grouplock_etcd::proto::{Event, EventType, KeyValue};
@@ -62,7 +62,7 @@ fn only_the_last_of_its_session_has_heirs() {
     assert!(view.heirs(6).is_empty(), "it is not inside");
 }
 
-/// A phase that replaces another is told in one go, in whatever order.
+/// The watch reports the end of a phase and the next phase together, in any order.
 #[test]
 fn the_phase_of_another_session_is_not_taken_for_the_new_one() {
     let phase = |group: &str, value: &str, revision| KeyValue {

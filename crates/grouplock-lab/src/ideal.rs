@@ -9,19 +9,19 @@ use grouplock_algorithms::raw::RawMutex;
 
 use crate::memory::{SimMemory, SimRegister};
 
-/// What its register is called.
+/// The name of its register.
 pub(crate) const NAME: &str = "ideal lock";
 
 /// A lock that is acquired in a single blocking step.
 ///
-/// An algorithm over this lock has far fewer states than over a real one, and as the real ones are
-/// explored by themselves, nothing is lost but the way the two are put together.
+/// An algorithm over this lock has far fewer states than over a real lock. The real locks are
+/// explored separately. So only the combination of the two is not explored.
 #[derive(Debug)]
 pub struct IdealLock {
     held: SimRegister<bool>,
 }
 
-/// A process: it has nothing to remember.
+/// A process: it has no private variables.
 #[derive(Debug)]
 pub struct Process;
 
@@ -33,7 +33,8 @@ impl RawMutex<SimMemory> for IdealLock {
             name: "ideal",
             source: "none: it cannot be built",
             text: Text::new(file!(), include_str!("ideal.rs")),
-            // By definition: what is put over it is explored as if everybody got it in the end.
+            // By definition: an algorithm over it is explored as if every process acquires it in
+            // the end.
             starvation_freedom: Claim::Yes,
             fcfs: Claim::No,
             strong_fifo: Claim::No,
@@ -66,7 +67,7 @@ impl RawMutex<SimMemory> for IdealLock {
 
     #[track_caller]
     unsafe fn release(&self, _: &mut Process) {
-        // What a lock owes its users, and no more.
+        // Exactly what a lock owes its users.
         self.held.write(false, Ordering::Release);
     }
 

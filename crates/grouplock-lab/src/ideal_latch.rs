@@ -9,12 +9,12 @@ use grouplock_algorithms::raw::RawMutex as _;
 use crate::ideal::IdealLock;
 use crate::memory::{SimMemory, SimRegister};
 
-/// What its registers are called: who owns it, and whether its last owner died.
+/// The names of its registers: its owner, and whether its last owner died.
 pub(crate) const OWNER: &str = "ideal latch";
 pub(crate) const LEFT: &str = "left";
 
-/// A latch that is acquired in a single blocking step. When its owner dies, an exploration takes it
-/// away from it in the same step.
+/// A latch that is acquired in a single blocking step. When its owner dies, the exploration
+/// releases it in the same step.
 #[derive(Debug)]
 pub struct IdealLatch {
     owner: SimRegister<u64>,

@@ -1,4 +1,4 @@
-//! The registers and objects of a lock with its processes: the same for every run.
+//! The registers and objects of a lock with its processes. They are the same for every run.
 
 use grouplock_algorithms::memory::{Home, Word};
 
@@ -7,7 +7,7 @@ use crate::value::{MOST_CLASSES, MOST_OBJECTS, Val};
 
 #[derive(Clone, Debug)]
 pub(crate) struct ObjectInfo {
-    /// Objects of one kind can replace each other.
+    /// Objects of one kind are interchangeable.
     pub(crate) class: usize,
     pub(crate) registers: Vec<usize>,
     pub(crate) name: String,
@@ -23,7 +23,7 @@ pub(crate) struct Layout {
 
 impl Layout {
     /// # Panics
-    /// If there is more than an exploration can number.
+    /// If there are more than an exploration can number.
     pub(crate) fn of(blueprint: &Blueprint) -> Self {
         assert!(
             blueprint.objects.len() <= MOST_OBJECTS,
@@ -52,7 +52,7 @@ impl Layout {
         Layout { registers, objects, globals }
     }
 
-    /// The register at the same place in what its object is called now.
+    /// The same register after its object was renamed.
     pub(crate) fn renamed(&self, register: usize, object: impl Fn(usize) -> usize) -> usize {
         match self.registers[register].object {
             Some((o, field)) => self.objects[object(o)].registers[field],
@@ -77,7 +77,7 @@ impl Layout {
     }
 }
 
-/// The last part of the type's name, whose it was at first, and a letter if there are several.
+/// The last part of the type's name, its first owner, and a letter if there are several.
 fn object_name(
     type_name: &str,
     fields: &[usize],
@@ -97,7 +97,7 @@ fn object_name(
         .unwrap_or(stem)
 }
 
-/// A word of a run as a value, its pointer as the number of an object.
+/// A word of a run as a value. A pointer becomes the number of an object.
 ///
 /// # Panics
 /// If it is a pointer that `Memory::allocate` did not give, or too large a number.
@@ -105,7 +105,7 @@ pub(crate) fn pack(word: Word, blueprint: &Blueprint) -> Val {
     try_pack(word, blueprint).unwrap_or_else(|why| panic!("{why}"))
 }
 
-/// The same, or why there can be no such value.
+/// The same, or why there is no such value.
 pub(crate) fn try_pack(word: Word, blueprint: &Blueprint) -> Result<Val, String> {
     match word {
         Word::Number(number) => Val::number(number),

@@ -1,7 +1,7 @@
-//! The code of one process by itself: what it does next, and where an answer takes it.
+//! The code of one process alone: its next access, and the effect of an answer.
 //!
-//! For a test that compares a model of an algorithm with its shipped text. The answers need not be
-//! ones that an execution gives: a local state says what the code does after any of them.
+//! This is for a test that compares a model of an algorithm with its shipped text. The answers need
+//! not occur in an execution: a local state says what the code does after any answer.
 
 use crate::automaton::{Automaton, LocalId, Target};
 use crate::subject::Subject;
@@ -10,7 +10,7 @@ use crate::value::{Obs, Val};
 
 pub use crate::memory::context::Operation;
 
-/// Where a process is, and the objects that it knows there.
+/// The position of a process, and the objects that it knows there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Point {
     local: LocalId,
@@ -18,18 +18,18 @@ pub struct Point {
 }
 
 impl Point {
-    /// Whether the code goes on alike from both, but for the names of objects.
+    /// Whether the code continues in the same way from both, except for the names of objects.
     pub fn is_like(&self, other: &Self) -> bool {
         self.local == other.local
     }
 }
 
-/// What a process learns from its operation.
+/// The answer to an operation of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
-    /// That it is done.
+    /// It is done.
     Done,
-    /// What the register held.
+    /// The previous value of the register.
     Value(Val),
     /// Whether a compare-and-swap succeeded.
     Swapped(bool),
@@ -39,7 +39,7 @@ pub enum Answer {
 pub struct Code(Automaton);
 
 impl Code {
-    /// The code of `subject` with this number of processes, and where each of them begins.
+    /// The code of `subject` with this number of processes, and the first position of each.
     pub fn of(subject: &Subject, processes: usize) -> (Self, Vec<Point>) {
         let (automaton, first) = Automaton::new(subject, processes);
         let first = first.into_iter().map(|(local, known)| Point { local, known });
@@ -51,7 +51,7 @@ impl Code {
         self.0.layout.objects.iter().map(|object| object.name.clone()).collect()
     }
 
-    /// The object that a register lies in, if it lies in one, and its name there.
+    /// The object of a register, if it lies in one, and its name there.
     pub fn register(&self, register: usize) -> (Option<usize>, &'static str) {
         let register = &self.0.layout.registers[register];
         (register.object.map(|(object, _)| object), register.site.name)
@@ -67,7 +67,7 @@ impl Code {
         self.0.node(place.local).section == Section::Inside
     }
 
-    /// The register that the process accesses next, and how.
+    /// The next access of the process: the register and the operation.
     pub fn next(&self, place: &Point) -> Option<(usize, Operation<Val>)> {
         let (target, operation) = self.0.node(place.local).step?;
         let register = match target {
@@ -79,7 +79,7 @@ impl Code {
         Some((register, operation.renamed(|placeholder| place.known[placeholder])))
     }
 
-    /// Where an idle process gets if it requests `session`.
+    /// The position of an idle process after it requests `session`.
     ///
     /// # Errors
     /// If the code panics.
@@ -87,7 +87,7 @@ impl Code {
         self.follow(place, Obs::request(session))
     }
 
-    /// Where a process gets if its operation has this answer.
+    /// The position of a process after this answer to its operation.
     ///
     /// # Errors
     /// If the code panics.

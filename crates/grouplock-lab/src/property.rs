@@ -1,12 +1,12 @@
 //! What is checked.
 //!
 //! # A bounded number of its own steps
-//! Four properties say that *every* process that they concern gets through by a bounded number of
-//! its own steps: [`BoundedExit`](Property::BoundedExit),
+//! Four properties say that *every* process that they concern finishes its section by a bounded
+//! number of its own steps: [`BoundedExit`](Property::BoundedExit),
 //! [`ConcurrentEntering`](Property::ConcurrentEntering),
 //! [`StrongConcurrentEntering`](Property::StrongConcurrentEntering) and, from the moment it was
-//! overtaken, [`Fife`](Property::Fife). It is not enough that a process gets through if it runs
-//! alone. The lab checks that
+//! overtaken, [`Fife`](Property::Fife). It is not enough that a process finishes its section if it
+//! runs alone. The lab checks that
 //!
 //! * in no reachable state such a process waits for a condition that does not hold;
 //! * the steps of the text that such processes take, in all reachable states together, form no
@@ -16,25 +16,25 @@
 //! violation even if no single execution repeats it forever: then a bound may exist, but the text
 //! does not show one.
 //!
-//! Four properties say that *some* process can get through so:
+//! Four properties say that *some* process can do so:
 //! [`GroupBoundedExit`](Property::GroupBoundedExit),
 //! [`GroupConcurrentEntering`](Property::GroupConcurrentEntering),
 //! [`StrongGroupConcurrentEntering`](Property::StrongGroupConcurrentEntering) and
-//! [`BoundedEntry`](Property::BoundedEntry). A process is *free* if it would get through alone from
-//! here. The lab checks that some process is free in every reachable state in question, and that
-//! the steps of free processes form no cycle. So a free process gets through within the bound,
-//! unless a step of another process makes it wait; then another process is free.
+//! [`BoundedEntry`](Property::BoundedEntry). A process is *free* if it would finish its section
+//! alone from here. The lab checks that some process is free in every reachable state in question,
+//! and that the steps of free processes form no cycle. So a free process finishes its section
+//! within the bound, unless a step of another process makes it wait. Then another process is free.
 //!
 //! # Infinite executions
 //! [`DeadlockFreedom`](Property::DeadlockFreedom),
 //! [`StarvationFreedom`](Property::StarvationFreedom),
 //! [`TerminatingExit`](Property::TerminatingExit) and the second halves of the group properties
-//! ("every process gets through in the end") concern infinite executions. A violation is a *fair
-//! cycle* of the graph of all states. In a fair cycle every process outside its remainder section
-//! moves, or waits in at least one state for a condition that does not hold there. So a process in
-//! an `await` whose condition becomes true and false again may read at the wrong moments forever.
-//! (Only the ideal lock is fairer: a process that could take it again and again takes it.) The lab
-//! keeps the graph only if it fits [`Options::graph_limit`](crate::Options::graph_limit);
+//! ("every process finishes its section in the end") concern infinite executions. A violation is a
+//! *fair cycle* of the graph of all states. In a fair cycle every process outside its remainder
+//! section moves, or waits in at least one state for a condition that does not hold there. So a
+//! process in an `await` whose condition becomes true and false again may read at the wrong moments
+//! forever. (Only the ideal lock is fairer: a process that could take it again and again takes it.)
+//! The lab keeps the graph only if it fits [`Options::graph_limit`](crate::Options::graph_limit).
 //! [`Outcome::checked`](crate::Outcome::checked) says which properties were checked.
 //!
 //! # Withdrawal
@@ -126,8 +126,8 @@ properties! {
     /// enters. Every process may stop forever in its remainder section. So this also says that no
     /// process waits forever when all others have stopped.
     DeadlockFreedom = "deadlock-freedom" (|c| c.deadlock_freedom) [ALWAYS, FOR_EVER],
-    /// Every process that tries to enter gets in: there is no fair cycle in which one process tries
-    /// throughout.
+    /// Every process that tries to enter does enter: there is no fair cycle in which one process
+    /// tries throughout.
     StarvationFreedom = "starvation-freedom" (|c| c.starvation_freedom) [FOR_EVER],
     /// Of two conflicting requests, if one's doorway ended before the other's began, it is served
     /// first.
@@ -140,32 +140,32 @@ properties! {
     /// For a mutex: while no process is in the critical section or leaving, some process that tries
     /// to enter can do so by a bounded number of its own steps.
     BoundedEntry = "bounded-entry" (|c| c.entering.bounded) [SOME],
-    /// While no process requests another session, every process that requests gets in, even if none
+    /// While no process requests another session, every process that requests enters, even if none
     /// leaves.
     ConcurrentOccupancy = "concurrent-occupancy" (|c| c.entering.concurrent_occupancy) [FOR_EVER],
-    /// While no process requests another session, every process that requests gets in by a bounded
+    /// While no process requests another session, every process that requests enters by a bounded
     /// number of its own steps.
     ConcurrentEntering = "concurrent-entering" (|c| c.entering.concurrent_entering) [EACH],
-    /// While no process requests another session, some process that requests can get in by a
-    /// bounded number of its own steps, and every process gets in, even if none leaves.
+    /// While no process requests another session, some process that requests can enter by a bounded
+    /// number of its own steps, and every process enters, even if none leaves.
     GroupConcurrentEntering = "group-concurrent-entering"
         (|c| c.entering.group_concurrent_entering) [SOME, FOR_EVER],
-    /// While a process waits that finished its doorway before any process requested another
-    /// session, some process of its session can get in by a bounded number of its own steps, and
-    /// the process gets in even if none leaves.
+    /// A process waits that finished its doorway before any process requested another session. Then
+    /// some process of its session can enter by a bounded number of its own steps, and the waiting
+    /// process enters even if none leaves.
     StrongGroupConcurrentEntering = "strong-group-concurrent-entering"
         (|c| c.entering.strong_group_concurrent_entering) [SOME, FOR_EVER, ORDER],
-    /// A process that finished its doorway before any process of another session began gets in by a
+    /// A process that finished its doorway before any process of another session began enters by a
     /// bounded number of its own steps.
     StrongConcurrentEntering = "strong-concurrent-entering"
         (|c| c.entering.strong_concurrent_entering) [EACH, ORDER],
-    /// A process that leaves gets out: there is no fair cycle in which one process is leaving
-    /// throughout.
+    /// A process that leaves finishes its exit section: there is no fair cycle in which one process
+    /// is leaving throughout.
     TerminatingExit = "terminating-exit" (|c| c.exit.terminating) [FOR_EVER],
-    /// Every process gets out by a bounded number of its own steps.
+    /// Every process finishes its exit section by a bounded number of its own steps.
     BoundedExit = "bounded-exit" (|c| c.exit.bounded) [EACH],
-    /// While processes leave, one of them can get out by a bounded number of its own steps, and
-    /// every process gets out.
+    /// While processes leave, one of them can finish its exit section by a bounded number of its
+    /// own steps, and every process finishes it.
     GroupBoundedExit = "group-bounded-exit" (|c| c.exit.group_bounded) [SOME, FOR_EVER],
     /// While processes withdraw, some process can complete what it does (enter, leave or withdraw)
     /// by a bounded number of its own steps, and every withdrawal ends. The reported bound is that
@@ -186,7 +186,7 @@ impl Property {
     /// The properties that can be claimed and checked.
     pub const CLAIMABLE: [Property; 17] = *Property::ALL.first_chunk().unwrap();
 
-    /// Whether it says that some process can get through, not every process.
+    /// Whether it concerns some process, not every process.
     pub(crate) fn is_of_some(self) -> bool {
         self.sets() & SOME != 0
     }
@@ -257,13 +257,13 @@ impl Properties {
         claimed.chain(Properties::basic().iter()).collect()
     }
 
-    /// Mutual exclusion, deadlock freedom and no more.
+    /// Only mutual exclusion, deadlock freedom, and what every exploration checks.
     pub fn basic() -> Self {
         Properties::of(ALWAYS)
     }
 
-    /// `property`, and what every exploration checks. The exploration goes on where another
-    /// property is violated.
+    /// `property`, and what every exploration checks. The exploration continues after a violation
+    /// of another property.
     pub fn only(property: Property) -> Self {
         Properties::of(SOUND).with(property)
     }

@@ -19,7 +19,7 @@ macro_rules! add {
     };
 }
 
-/// Adds each twice: over an ideal lock, and over the one it ships with.
+/// Adds each algorithm twice: over an ideal lock, and over its shipped lock.
 macro_rules! add_over {
     (($all:ident $kind:ident) $($ident:ident $name:literal $lock:ty;)*) => {$(
         {
@@ -33,8 +33,8 @@ macro_rules! add_over {
     )*};
 }
 
-/// All algorithms, in the order of their list. An algorithm that uses another lock comes twice: by
-/// its own name over an ideal lock, and by a longer name over the lock it ships with.
+/// All algorithms, in the order of their list. An algorithm that uses another lock is here twice:
+/// by its own name over an ideal lock, and by a longer name over its shipped lock.
 pub fn all() -> Vec<Subject> {
     type R = IdealLatch;
     let mut all = Vec::new();
@@ -57,8 +57,8 @@ pub fn all() -> Vec<Subject> {
     all
 }
 
-/// The algorithms whose remote references are counted. One that uses another lock is over the lock
-/// it ships with, by its own name. One that needs a latch has an ideal one.
+/// The algorithms whose remote references are counted. An algorithm that uses another lock is over
+/// its shipped lock, by its own name. An algorithm that needs a latch has an ideal latch.
 pub(crate) fn measured() -> Vec<Subject> {
     type L = DvirTaubenfeld1Swap<M>;
     type R = IdealLatch;
@@ -75,7 +75,7 @@ pub(crate) fn measured() -> Vec<Subject> {
     all
 }
 
-/// Nothing has that name.
+/// The name is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no {what} {asked:?}: did you mean {nearest:?}?")]
 pub struct UnknownName {
@@ -93,7 +93,7 @@ pub fn find(name: &str) -> Result<Subject, UnknownName> {
     named("algorithm", &all(), |subject| subject.name, name)
 }
 
-/// The one of `all`, each of which is a `what`, with the name `asked`.
+/// The element of `all` with the name `asked`. Each element is a `what`.
 pub(crate) fn named<T: Copy>(
     what: &'static str,
     all: &[T],
@@ -103,14 +103,14 @@ pub(crate) fn named<T: Copy>(
     all.iter().find(|one| name(one) == asked).copied().ok_or_else(|| {
         let nearest = all.iter().map(name).min_by_key(|known| {
             let distance = edits(asked, known);
-            // A part of a name is nearer than any misspelling of as many letters.
+            // A part of a name is closer than any misspelling of as many letters.
             if !asked.is_empty() && known.contains(asked) { distance / 4 } else { distance }
         });
         UnknownName { what, asked: asked.to_owned(), nearest: nearest.unwrap_or_default() }
     })
 }
 
-/// How many letters must be added, dropped or changed to make `b` of `a`.
+/// How many letters must be added, removed or changed to turn `a` into `b`.
 fn edits(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -126,7 +126,7 @@ fn edits(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// The program texts that an execution of `subject` may come through.
+/// The program texts that an execution of `subject` may run.
 pub(crate) fn texts(subject: &Subject) -> Vec<Text> {
     let texts = std::iter::once(subject.claims.text);
     texts.chain(all().iter().map(|subject| subject.claims.text)).flat_map(Text::files).collect()

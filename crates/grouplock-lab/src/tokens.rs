@@ -11,7 +11,7 @@ use grouplock_algorithms::petrovic::{Bounded, Turns};
 
 use crate::memory::SimMemory;
 
-/// A turn that differs from others, and nothing else.
+/// A turn. It only differs from other turns.
 #[derive(Debug)]
 pub struct Token(
     #[allow(dead_code, reason = "a token without size would have no place of its own")] u64,
@@ -59,7 +59,7 @@ impl Turns for Tokens {
 impl Drop for Tokens {
     fn drop(&mut self) {
         for token in self.rings.as_flattened() {
-            // SAFETY: `new` allocated it, nobody follows a token, and the lock it belongs to is
+            // SAFETY: `new` allocated it. No process follows a token, and the lock it belongs to is
             // being dropped.
             let token = unsafe { token.as_ref() };
             // SAFETY: as above; it is freed once.

@@ -10,7 +10,7 @@ use crate::automaton::run::Op;
 use crate::layout::Layout;
 use crate::value::Val;
 
-/// Something that happened, in the names of the state it happened in.
+/// An event, in the names of the state in which it happened.
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
     pub(crate) process: usize,
@@ -35,7 +35,7 @@ pub(crate) enum What {
         op: Op,
         old: Val,
         new: Val,
-        /// It writes, and that has not reached memory.
+        /// It writes, and the write has not reached memory.
         buffered: bool,
         at: Option<&'static Location<'static>>,
         leaves: bool,
@@ -76,45 +76,45 @@ impl Event {
 pub struct Step {
     /// Counted from one.
     pub step: usize,
-    /// Who moves.
+    /// The process that moves.
     pub process: usize,
     /// The paper's number for the line, if it has one.
     pub paper_line: Option<String>,
     /// The line in our source.
     pub source: Option<String>,
-    /// What is done, by the variables' names.
+    /// The operation, with the names of the variables.
     pub operation: String,
-    /// The same, for programs; nothing if no register is touched.
+    /// The same, for programs; `None` if no register is accessed.
     pub access: Option<Access>,
-    /// Who is inside afterwards, and in which session.
+    /// The holders afterwards, and their sessions.
     pub inside: Vec<Occupant>,
-    /// Where each process is afterwards.
+    /// The section of each process afterwards.
     pub stages: Vec<Stage>,
 }
 
-/// What a step does to the one register that it touches.
+/// The effect of a step on the one register that it accesses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Access {
     /// The register's name.
     pub register: String,
-    /// What it held.
+    /// The previous value.
     pub before: String,
-    /// What it holds now.
+    /// The new value.
     pub after: String,
     /// Whether the step may write, and did.
     pub writes: bool,
 }
 
-/// Where a process is, and for which session.
+/// The section of a process, and its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stage {
     /// The section of its code.
     pub section: Section,
-    /// The session it asked for; zero in the remainder section.
+    /// The session that it requested; zero in the remainder section.
     pub session: u64,
 }
 
-/// The section of its code that a process is in.
+/// The section of its code in which a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Section {
@@ -140,11 +140,11 @@ pub enum Section {
 pub struct Occupant {
     /// The process.
     pub process: usize,
-    /// The session it asked for.
+    /// The session that it requested.
     pub session: u64,
 }
 
-/// Tells `event`, after which the processes are at `stages`.
+/// Describes `event`. After it the processes are at `stages`.
 pub(crate) fn tell(
     number: usize,
     event: &Event,
@@ -218,7 +218,7 @@ pub(crate) fn place(at: &Location<'_>) -> String {
 }
 
 impl Step {
-    /// Who is inside afterwards, with `sign` before the number of each process.
+    /// The holders afterwards, with `sign` before the number of each process.
     pub(crate) fn inside(&self, is_mutex: bool, sign: &str) -> String {
         let told = self.inside.iter().map(|&Occupant { process, session }| {
             let session = if is_mutex { String::new() } else { format!(":s{session}") };

@@ -66,7 +66,7 @@ impl RawGroup<M> for TwoLocks {
     }
 
     unsafe fn enter(&self, me: &mut Process, _: Session) {
-        // SAFETY: our part joined a lock of the same domain, which is as good, and is idle as we
+        // SAFETY: our part joined a lock of the same domain, which is equivalent, and is idle as we
         // are.
         unsafe { self.locks[me.which].acquire(&mut me.process) };
         let alone = !self.held[me.which].fas(true, SeqCst);

@@ -1,4 +1,4 @@
-//! Values, packed: what a register holds, what a process observes.
+//! Packed values: the contents of a register, and the observations of a process.
 
 use std::fmt;
 
@@ -18,11 +18,11 @@ const FIRST_CLASS: u32 = 128;
 const FIRST_REQUEST: u32 = 192;
 const FIRST_NUMBER: u32 = 256;
 
-/// The most objects an exploration can have.
+/// The largest number of objects in an exploration.
 pub const MOST_OBJECTS: usize = (FIRST_CLASS - FIRST_OBJECT) as usize;
-/// The most kinds of objects.
+/// The largest number of kinds of objects.
 pub const MOST_CLASSES: usize = (FIRST_REQUEST - FIRST_CLASS) as usize;
-/// The most sessions.
+/// The largest number of sessions.
 pub const MOST_SESSIONS: u64 = (FIRST_NUMBER - FIRST_REQUEST - 1) as u64;
 
 impl Val {
@@ -39,7 +39,7 @@ impl Val {
         Val(FIRST_OBJECT + object as u32)
     }
 
-    /// The number, or why there can be no such value.
+    /// The number, or why there is no such value.
     pub fn number(number: u64) -> Result<Self, String> {
         let value = u32::try_from(number).ok().and_then(|n| n.checked_add(FIRST_NUMBER));
         let why = || format!("{number} is larger than an explored register can hold");
@@ -77,9 +77,9 @@ impl fmt::Debug for Val {
     }
 }
 
-/// What makes a process go on from a local state.
+/// What lets a process continue from a local state.
 ///
-/// A value as in [`Val`], with placeholders for the objects the process knows; or one of:
+/// A value as in [`Val`], with placeholders for the objects that the process knows; or one of:
 ///
 /// | code | meaning |
 /// |---|---|
@@ -87,7 +87,7 @@ impl fmt::Debug for Val {
 /// | 4 | a compare-and-swap failed |
 /// | 5 | a compare-and-swap succeeded |
 /// | 6 | on from a merge point |
-/// | 7 | what was waited for has come, where the process could have given up |
+/// | 7 | the awaited value has arrived, and the process could have withdrawn |
 /// | 8 | the process withdraws |
 /// | 128 to 191 | an object that the process does not know, of kind 0 to 63 |
 /// | 192 to 255 | the process requests session 0 to 63 |

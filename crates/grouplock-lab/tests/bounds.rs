@@ -1,5 +1,5 @@
-//! Toy locks of which each has a bound, or none, for one reason; and what the bounds of real locks
-//! rest on.
+//! Toy locks, each of which has a bound or none for one reason; and what the bounds of real locks
+//! depend on.
 
 use grouplock_algorithms::CapacityError;
 use grouplock_algorithms::claims::Claims;
@@ -13,27 +13,27 @@ use grouplock_lab::memory::{SimFlag, SimMemory, SimRegister};
 use grouplock_lab::rmr::{Model, PROCESSES, bounds, bounds_of, bounds_with, names};
 use grouplock_lab::{Subject, registry};
 
-/// Sets a flag of its own, joins others, waits until one of them clears the flag; clears that of
-/// another.
+/// Sets its own flag, joins others, and waits until one of them clears the flag. Then it clears the
+/// flag of another process.
 const PLAIN: u8 = 0;
 /// Does not set the flag before it waits.
 const UNTOUCHED: u8 = 1;
-/// Looks at registers of its own that nobody else writes.
+/// Reads its own registers, which no other process writes.
 const LOOKS_TWICE: u8 = 2;
 /// Does more if it finds a pointer to itself.
 const MEETS_ITSELF: u8 = 3;
-/// Sets the flag of another before it clears it.
+/// Sets the flag of another process before it clears it.
 const SETS_ANOTHERS: u8 = 4;
-/// Waits for the flag of another.
+/// Waits for the flag of another process.
 const WAITS_ELSEWHERE: u8 = 5;
 /// Tries again until a compare-and-swap succeeds.
 const RETRIES: u8 = 6;
 /// Counts without end.
 const COUNTS: u8 = 7;
-/// Waits for a register on which others try a compare-and-swap.
+/// Waits for a register on which other processes try a compare-and-swap.
 const COMPARED: u8 = 8;
 
-/// No lock at all, but it has an entry section and an exit section.
+/// No lock, but it has an entry section and an exit section.
 #[derive(Debug)]
 struct Toy<const KIND: u8> {
     last: SimRegister<Ptr<Record>>,
@@ -139,14 +139,14 @@ fn toy<const KIND: u8>() -> Option<[u64; 4]> {
 
 #[test]
 fn a_wait_costs_one_reference_if_its_flag_is_in_the_cache_and_two_if_not() {
-    // Set, fetch-and-store, wait, read, signal; with write-through, setting leaves no copy.
+    // Set, fetch-and-store, wait, read, signal. With write-through, setting leaves no copy.
     assert_eq!(toy::<PLAIN>(), Some([5, 5, 6, 3]));
     assert_eq!(toy::<UNTOUCHED>(), Some([5, 5, 5, 3]));
 }
 
 #[test]
 fn a_look_at_what_nobody_else_writes_is_free_if_it_is_in_the_cache() {
-    // Write, fetch-and-store, read; with write-through, the first of the two looks besides.
+    // Write, fetch-and-store, read. With write-through, also the first of the two reads.
     assert_eq!(toy::<LOOKS_TWICE>(), Some([3, 3, 4, 2]));
 }
 
@@ -177,7 +177,7 @@ fn the_number_of_processes_that_the_code_is_run_on_makes_no_difference() {
     for name in names() {
         let subject = registry::find(name).expect("it is registered");
         if let Some(few) = bounds_with(&subject, PROCESSES) {
-            // Registers that lie in no object are numbered alike, whatever the number of processes.
+            // Registers outside objects have the same numbers for any number of processes.
             let many = bounds_with(&subject, PROCESSES + 2);
             assert_eq!(many, Some(few), "{name}: another bound, or other states or registers");
         }

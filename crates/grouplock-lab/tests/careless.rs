@@ -1,5 +1,5 @@
-//! Locks whose word on dead private values is wrong: each lets two in, and an exploration that
-//! believes it does not see that.
+//! Locks with false statements about dead private values. Each admits two processes at once, and an
+//! exploration that uses the statement does not find that.
 
 mod scaffold;
 
@@ -13,7 +13,7 @@ use grouplock_algorithms::slots::Slots;
 use grouplock_lab::memory::SimMemory;
 use grouplock_lab::{Options, Outcome, Property, Subject, Verdict, check};
 
-/// A test-and-set lock with a counter of passages. Whoever reads a certain value of that walks in.
+/// A test-and-set lock that counts passages. A process that reads a certain count enters at once.
 #[derive(Debug)]
 struct Careless<M: Memory, const FLAW: u8> {
     held: M::Register<bool>,
@@ -24,20 +24,20 @@ struct Careless<M: Memory, const FLAW: u8> {
 #[derive(Debug)]
 struct Process;
 
-/// Nobody walks in.
+/// No process enters at once.
 const NONE: u8 = 0;
-/// The counter is said to be dead at once.
+/// The text says immediately that the counter is dead.
 const AT_ONCE: u8 = 1;
-/// It is said to be dead twice before it counts.
+/// The text says twice that it is dead before it counts.
 const MUCH_LATER: u8 = 2;
-/// It is dropped at the end of a wait, where nothing is said.
+/// The counter is dropped at the end of a wait, and the text says nothing there.
 const AFTER_A_WAIT: u8 = 3;
-/// What is dead is said inside a wait.
+/// A statement about dead values is inside a wait.
 const IN_A_WAIT: u8 = 4;
 /// A wait inside a wait.
 const TWO_WAITS: u8 = 5;
 
-/// The value on which a process walks in: not among the first two that come up.
+/// The count at which a process enters at once. It is not one of the first two.
 const THIRD: u64 = 2;
 
 impl<M: Memory, const FLAW: u8> RawMutex<M> for Careless<M, FLAW> {
@@ -139,8 +139,8 @@ fn a_value_that_is_carried_out_of_a_wait_is_found_out() {
     assert_eq!(judged::<AFTER_A_WAIT>(), FOUND_OUT);
 }
 
-/// A round that fails leaves no mark, so it cannot be cut in two. Whoever writes that is told
-/// where.
+/// A failed round leaves no mark, so it cannot be divided. The author of such a text gets an error
+/// with the line.
 #[test]
 fn a_condition_that_does_more_than_read_is_told_with_its_line() {
     for (outcome, what) in

@@ -1,5 +1,5 @@
-//! Processes that die: they do so before any step, others are told, and what holds then is looked
-//! at.
+//! Processes that die. They die before any step, other processes get a report, and the explorer
+//! checks what holds then.
 
 use grouplock_algorithms::claims::Growth;
 use grouplock_algorithms::latch::Gate;
@@ -48,7 +48,7 @@ fn two_processes_may_die_any_number_of_times() {
     }
 }
 
-/// Each death that may come has states of its own.
+/// Each possible death adds states.
 #[test]
 fn deaths_are_explored() {
     let states = [Some(0), Some(1), Some(2), None].map(|deaths| {
@@ -56,13 +56,13 @@ fn deaths_are_explored() {
         let options = Options { deaths, properties, ..Options::new(&subject(), 2, 2) };
         explore(&subject(), &options).states
     });
-    // Where deaths are counted, states differ by the count.
+    // If deaths are counted, states differ by the count.
     assert!(states[0] < states[1] && states[1] < states[2], "{states:?}");
     assert!(states[0] < states[3], "{states:?}");
 }
 
-/// As numbers, tickets grow for ever. What is found with tickets that are numbered anew is found
-/// with numbers.
+/// Tickets that are numbers grow forever. An exploration with renumbered tickets finds what an
+/// exploration with numbers finds.
 #[test]
 fn tickets_may_be_numbered_anew() {
     let with = |forget| {
@@ -76,8 +76,8 @@ fn tickets_may_be_numbered_anew() {
     assert!(with(true) < with(false));
 }
 
-/// A latch that is a word and no ideal one. (With more than two processes its names have to be new
-/// ones after a death, and the processes of an exploration have the same for ever.)
+/// A latch that is a word, not an ideal latch. (With more than two processes its names must be new
+/// after a death, and the processes of an exploration always keep their names.)
 #[test]
 fn a_latch_that_names_its_owner_is_taken_from_the_dead() {
     let gate = Subject::recovering::<Recoverable<SimMemory, Gate<SimMemory>>>("recoverable+gate");
@@ -87,8 +87,8 @@ fn a_latch_that_names_its_owner_is_taken_from_the_dead() {
     explore(&gate, &options);
 }
 
-/// One exit may let in many. On the mean of a run a passage costs a constant, and nobody waits on
-/// remote memory.
+/// One exit may admit many. On average over a run a passage has a constant cost, and no process
+/// waits on remote memory.
 #[test]
 fn the_mean_of_a_run_does_not_grow() {
     let options = rmr::Options { passages: 3, search_rounds: 8, ..rmr::Options::default() };

@@ -1,27 +1,27 @@
-//! An exploration keeps to the memory that it may take.
+//! An exploration does not exceed its memory limit.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use grouplock_lab::{Options, Verdict, check, registry};
 
-/// Counts what is held, and the most that was.
+/// Counts the allocated memory, and its maximum.
 struct Counting;
 
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: all is left to the system's allocator.
+// SAFETY: all calls go to the allocator of the system.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         MOST.fetch_max(HELD.fetch_add(layout.size(), Relaxed) + layout.size(), Relaxed);
-        // SAFETY: the caller keeps to the same contract.
+        // SAFETY: the caller obeys the same contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         HELD.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the caller keeps to the same contract.
+        // SAFETY: the caller obeys the same contract.
         unsafe { System.dealloc(place, layout) }
     }
 }
@@ -29,7 +29,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// With each new ticket come states of the code, not only of the lock: they count too.
+/// Each new ticket adds states of the code, not only of the lock. They count too.
 #[test]
 fn tickets_that_grow_for_ever_end_at_the_limit() {
     for (name, processes) in [("bakery", 2), ("generalized-bakery", 2), ("anderson", 3)] {

@@ -1,5 +1,5 @@
-//! Own steps that are bounded, and executions that go on for ever: careless locks that get by any
-//! look at single states.
+//! Bounded numbers of own steps, and infinite executions: careless locks whose faults no check of
+//! single states finds.
 
 mod scaffold;
 
@@ -20,14 +20,14 @@ struct Process {
     i: usize,
 }
 
-/// One word. Who waits changes a bit of it again and again, so the one who leaves may have to try
+/// One word. A waiter changes a bit of it again and again, so a process that leaves may have to try
 /// again and again.
 #[derive(Debug)]
 struct Retries<M: Memory> {
     word: M::Register<u64>,
 }
 
-/// It has nothing to remember: all are alike.
+/// A process has no private variables: all are alike.
 #[derive(Debug)]
 struct Nobody;
 
@@ -77,8 +77,8 @@ impl<M: Memory> RawMutex<M> for Retries<M> {
     fn inspect(_: &Nobody, _: &mut dyn FnMut(&'static str, Word)) {}
 }
 
-/// For two: raise a flag, look at the other's, and lower it again if that is raised. The first may
-/// wait instead.
+/// For two: raise a flag, read the other's flag, and lower the own flag if the other is raised. The
+/// first process may wait instead.
 #[derive(Debug)]
 struct AfterYou<M: Memory, const ONE_WAITS: bool> {
     flags: Vec<M::Register<bool>>,
@@ -131,7 +131,7 @@ impl<M: Memory, const ONE_WAITS: bool> RawMutex<M> for AfterYou<M, ONE_WAITS> {
     }
 }
 
-/// Tickets, called one after another. Who is not called yet looks again and again.
+/// Tickets, called one after another. A process whose ticket is not called reads again and again.
 #[derive(Debug)]
 struct Tickets<M: Memory> {
     next: M::Register<u64>,
@@ -182,7 +182,7 @@ fn explore(subject: &Subject, processes: usize, properties: Properties) -> Outco
     check(subject, &options).expect("the sizes are right")
 }
 
-/// What `subject` is convicted of when asked for `property`.
+/// The property that `subject` violates, if it is checked for `property`.
 fn asked(subject: &Subject, processes: usize, property: Property) -> Option<Property> {
     let outcome = explore(subject, processes, Properties::basic().with(property));
     outcome.violation.map(|violation| violation.property)
@@ -199,7 +199,7 @@ fn an_exit_that_tries_again_is_not_bounded() {
         let outcome = explore(&subject, 2, Properties::basic().with(property));
         let violation = outcome.violation.expect("it may go on");
         assert_eq!(violation.property, property, "{}", violation.because);
-        // The circle is told by its lines, and the execution shows a try that fails.
+        // The report names the lines of the cycle, and the execution shows a try that fails.
         assert!(violation.because.contains("progress.rs:"), "{}", violation.because);
         let last = violation.trace.last().expect("it takes steps");
         assert!(last.operation.contains("stays"), "{last:?}");
@@ -224,8 +224,8 @@ fn two_who_give_way_to_each_other_for_ever_are_convicted() {
     assert!(violation.trace.iter().all(|step| step.inside.is_empty()), "{:#?}", violation.trace);
 }
 
-/// The condition that one waits for becomes true and false again, and it may look at the wrong
-/// moments for ever. If the other one waits too before it tries again, it does not: that is the
+/// The awaited condition becomes true and false again. The waiter may always read it at the wrong
+/// time. If the other process also waits before it tries again, this cannot happen: that is the
 /// one-bit lock.
 #[test]
 fn who_waits_for_a_flag_that_goes_up_and_down_may_always_look_too_late() {
@@ -257,7 +257,7 @@ fn what_was_not_looked_at_is_not_said_to_hold() {
     }
     assert!(small.checked.contains(Property::Fcfs));
 
-    // Where passages are bounded nobody overtakes for ever.
+    // If passages are bounded, no process overtakes forever.
     let subject = registered("generalized-bakery");
     let mut options = Options::new(&subject, 2, 2);
     options.passages = Some(1);
@@ -283,8 +283,8 @@ fn no_lock_by_reads_and_writes_alone_has_bounded_entry() {
     }
 }
 
-/// While the one who is called has not looked yet, the next one looks in vain: that does not count
-/// against it.
+/// Until the called process has read its number, the next process reads without success. This does
+/// not count against it.
 #[test]
 fn only_those_who_could_enter_are_counted_where_some_must() {
     let subject = Subject::mutex::<Tickets<SimMemory>>("tickets");

@@ -1,5 +1,5 @@
-//! Rooms, forums, the pairwise bakery and the abortable queue lock: what they have and what they
-//! lack, found by the lab.
+//! Rooms, forums, the pairwise bakery and the abortable queue lock: the properties that the lab
+//! finds and refutes.
 
 use grouplock_algorithms::claims::Growth;
 use grouplock_algorithms::jayanti_jayanti::JayantiJayanti;
@@ -11,7 +11,7 @@ fn named(name: &str) -> Subject {
     registry::find(name).expect("it is listed")
 }
 
-/// Explores a lock, and no more than `property` if there is one.
+/// Explores a lock, for `property` only if it is given.
 fn explore(
     subject: &Subject,
     (processes, sessions): (usize, u64),
@@ -26,7 +26,7 @@ fn explore(
     check(subject, &options).expect("the sizes are right")
 }
 
-/// The steps after which `property` is violated.
+/// The number of steps to a violation of `property`.
 fn breaks(name: &str, size: (usize, u64), property: Property) -> usize {
     let outcome = explore(&named(name), size, Some(2), Some(property));
     let violation = outcome.violation.unwrap_or_else(|| panic!("{name} has {property}"));
@@ -69,8 +69,8 @@ fn the_pairwise_bakery_has_what_it_claims() {
     }
 }
 
-/// A third process is about to draw its ticket: who looks at it then has to wait, though it came
-/// first.
+/// A third process is about to draw its ticket. A process that reads its register then must wait,
+/// although it arrived first.
 #[test]
 fn the_pairwise_bakery_is_not_first_in_first_enabled() {
     let subject = named("pairwise-bakery");
@@ -120,7 +120,7 @@ fn growth(measured: &[Measurement]) -> Growth {
 
 #[test]
 fn what_they_cost() {
-    // Sixteen accesses at most, counting three looks in line 2 and two in line 5.
+    // At most sixteen accesses, with three reads in line 2 and two in line 5.
     for one in measured("forums", Model::Cc) {
         assert!(one.max <= 16, "{} processes: {}", one.processes, one.max);
     }
@@ -134,7 +134,8 @@ fn what_they_cost() {
     assert_eq!(fit(&means), Growth::Constant, "{means:?}");
 }
 
-/// A bakery looks at everybody, however few there are; a queue lock at those it meets.
+/// A process of a bakery reads the registers of all processes, even if few compete. A process of a
+/// queue lock reads only those of the processes it meets.
 #[test]
 fn cost_by_contention_tells_who_is_adaptive() {
     let alone = |name: &str| {

@@ -1,4 +1,4 @@
-//! Toy locks, each of which breaks one thing, or keeps it, in a way that is easily overlooked.
+//! Toy locks. Each violates or keeps one property in a way that is easy to overlook.
 
 mod scaffold;
 
@@ -22,24 +22,24 @@ fn claims() -> Claims {
 const EMPTY_ENTRY: u8 = 1;
 /// The exit section takes no step.
 const EMPTY_EXIT: u8 = 2;
-/// Neither does.
+/// Neither section takes a step.
 const EMPTY: u8 = 3;
 /// Test-and-set, in a loop of the text instead of an `await`.
 const SPINS: u8 = 4;
-/// The same, and the lock is not set free.
+/// The same, and the lock is never released.
 const NEVER_FREE: u8 = 5;
-/// Test-and-set: who finds it free is in by its first step. There is no doorway.
+/// Test-and-set. A process that finds it free enters by its first step. There is no doorway.
 const ONE_STEP: u8 = 6;
-/// Test-and-set, but who passes for the third time walks in. `inspect` does not tell how often it
-/// passed.
+/// Test-and-set, but a process enters at once in its third passage. `inspect` does not show the
+/// number of passages.
 const INSPECT_LIES: u8 = 7;
-/// Process 1 walks in, and `inspect` does not tell who is who.
+/// Process 1 enters at once, and `inspect` does not distinguish the processes.
 const START_LIES: u8 = 8;
-/// Process 1 looks for ever at a register of its own, which it takes for free.
+/// Process 1 reads its own register forever. The explorer takes such reads at once.
 const OWN_SPIN: u8 = 10;
-/// All raise a counter, and lower it again if they are not alone.
+/// Each process raises a counter, and lowers it again if it is not alone.
 const RAISES: u8 = 11;
-/// Test-and-set, but nobody enters twice in a row while others try: with two, nobody starves.
+/// Test-and-set, but no process enters twice in a row while others try. With two, none starves.
 const NOT_TWICE: u8 = 12;
 
 #[derive(Debug)]
@@ -155,17 +155,17 @@ impl<const K: u8> RawMutex<SimMemory> for Toy<K> {
     }
 }
 
-/// The one-bit lock for two. What tells them apart is what their records hold at first.
+/// The one-bit lock for two. The first values of their records distinguish the processes.
 const PRIVILEGED_FIRST: u8 = 1;
 /// The same, the other way round.
 const PRIVILEGED_LAST: u8 = 2;
-/// Follows a pointer that it did not say it still needs, if there is one.
+/// Follows a pointer that it did not declare as still needed, if there is one.
 const DROPS_POINTER: u8 = 3;
-/// Looks for ever at a record that nobody else can reach.
+/// Reads forever a record that no other process can reach.
 const PRIVATE_SPIN: u8 = 4;
-/// As the first, but the one who may starve is marked.
+/// As the first, but the process that may starve is marked.
 const PLAIN_FIRST: u8 = 5;
-/// Follows a pointer that it did not say it still needs.
+/// Follows a pointer that it did not declare as still needed.
 const DROPS_ALWAYS: u8 = 6;
 
 #[derive(Debug)]
@@ -182,7 +182,7 @@ struct Record {
 }
 
 fn at<'a>(record: Ptr<Record>) -> &'a Record {
-    // SAFETY: all pointers come from `nodes`, and a run ends before its lock does.
+    // SAFETY: all pointers come from `nodes`, and a run ends before its lock.
     unsafe { SimMemory::follow(record) }
 }
 
@@ -309,7 +309,7 @@ fn a_loop_that_changes_nothing_goes_on_for_ever_as_an_await_does() {
     assert_eq!(only::<SPINS>(2, Property::DeadlockFreedom), "Holds");
     let stuck = "violated: deadlock-freedom";
     assert_eq!(only::<NEVER_FREE>(2, Property::DeadlockFreedom), stuck);
-    // Steps that nobody else can notice are taken at once, but not for ever.
+    // Steps that no other process can notice are taken at once, but not forever.
     assert_eq!(only::<OWN_SPIN>(2, Property::DeadlockFreedom), stuck);
     assert_eq!(nodes::<PRIVATE_SPIN>(2, Property::DeadlockFreedom), stuck);
 }

@@ -1,4 +1,4 @@
-//! The explorer convicts locks that are broken on purpose and acquits those that are right.
+//! The explorer refutes locks that are broken on purpose, and finds that correct locks hold.
 
 mod scaffold;
 
@@ -14,7 +14,7 @@ use grouplock_lab::{
     check, registry, replay, sample,
 };
 
-/// Peterson's lock for two, and what can be done wrong in it.
+/// Peterson's lock for two, and possible faults in it.
 #[derive(Debug)]
 struct Peterson<M: Memory, const FLAW: u8> {
     wants: [M::Register<bool>; 2],
@@ -173,8 +173,8 @@ fn sizes_out_of_range_are_refused() {
     }
 }
 
-/// Two tests, as two run at a time. The specimen has its own, and breaks with three only. The
-/// longest are in the evidence, and in `cargo xtask soak`.
+/// Two tests, because two run at a time. The specimen has its own test, and breaks only with three
+/// processes. The longest explorations are in the evidence and in `cargo xtask soak`.
 #[test]
 fn every_algorithm_holds_with_two_processes() {
     hold_with_two_processes(|name| !name.starts_with("maor") && !name.starts_with("phases"));
@@ -193,14 +193,14 @@ fn hold_with_two_processes(are_meant: impl Fn(&str) -> bool) {
     for subject in registry::all().iter().filter(|subject| are_meant(subject.name)) {
         let sessions = if subject.claims.sessions == Limit::Fixed(1) { 1 } else { 2 };
         let mut options = Options::new(subject, 2, sessions);
-        // Where processes may die, the lab numbers the tickets anew.
+        // If processes may die, the lab renumbers the tickets.
         if subject.claims.bounded_registers == Claim::No && !subject.dies {
-            // Turns and tickets grow for ever.
+            // Turns and tickets grow forever.
             options.passages = Some(2);
         }
         let outcome = check(subject, &options).expect("all serve two");
         assert_eq!(outcome.verdict, Verdict::Holds, "{}: {:?}", subject.name, outcome.violation);
-        // Everything was looked at, but for what goes on for ever where passages are bounded.
+        // Everything was checked, except infinite executions if passages are bounded.
         if options.passages.is_some() {
             options.properties = options.properties.without(Property::StarvationFreedom);
         }
@@ -221,7 +221,7 @@ fn tickets_of_the_black_white_bakery_stay_small_if_colour_and_number_are_one_reg
     assert_eq!(convicted(&tickets("black-white-bakery-split", 2)), Property::BoundedRegisters);
 }
 
-/// Its paper proves N + 1, and that is as low as it goes.
+/// The paper proves N + 1, and no lower bound holds.
 #[test]
 fn tickets_of_the_black_white_bakery_for_groups_reach_one_more_than_there_are_processes() {
     let subject = registry::find("black-white-bakery-gme").expect("it is registered");
@@ -243,8 +243,8 @@ fn a_violation_can_be_repeated() {
     let again = replay(&subject, &options, &found.schedule).expect("the schedule fits");
     let again = again.violation.expect("the same execution is as broken");
     assert_eq!(again.property, found.property);
-    // Where each process is can be told more finely when order is watched, which the first search
-    // does without.
+    // If an order is checked, the lines of processes are distinguished more finely. The first
+    // search does not check an order.
     let steps = |trace: &[Step]| -> Vec<_> {
         trace.iter().map(|step| (step.process, step.operation.clone())).collect()
     };
@@ -255,7 +255,7 @@ fn a_violation_can_be_repeated() {
     assert_eq!(refused, CheckError::Schedule(1, 1));
 }
 
-/// What `name` is convicted of when asked for a property that it does not claim.
+/// The result of a check of `name` for a property that it does not claim.
 fn asked_for(name: &str, property: Property, passages: Option<u8>) -> Outcome {
     let subject = registry::find(name).expect("it is registered");
     let mut options = Options::new(&subject, 3, 2);
@@ -275,8 +275,8 @@ fn a_process_in_keane_and_moirs_lock_may_have_to_wait_for_those_who_came_later()
     }
 }
 
-/// Over an ideal lock the first step of the exit is the one that waits, and a process that has
-/// taken none counts as inside.
+/// Over an ideal lock, the first step of the exit waits. A process that has not taken it counts as
+/// inside.
 #[test]
 fn leaving_keane_and_moirs_lock_may_take_a_wait() {
     let subject = registry::find("keane-moir+dvir-taubenfeld-1-swap").expect("it is registered");
@@ -295,7 +295,7 @@ fn the_bakery_for_groups_is_not_first_in_first_enabled() {
 #[test]
 fn a_number_out_of_range_is_found() {
     let subject = Subject::mutex::<Peterson<SimMemory, RIGHT>>("peterson");
-    // Peterson's turn is 0 or 1: say that it is never 1.
+    // Peterson's turn is 0 or 1. The false bound says that it is never 1.
     let outcome = check(
         &subject.with_range(|name, number, _| name != "turn" || number == 0),
         &Options::new(&subject, 2, 1),
@@ -334,8 +334,8 @@ fn a_fast_process_can_starve_another_in_the_one_bit_lock() {
     assert!(!outcome.violation.expect("checked above").trace.is_empty());
 }
 
-/// What is shipped: three processes, in strict order and with a patience that never ends, where a
-/// lost wake-up cannot hide.
+/// The shipped lock: three processes, in strict order and with an infinite patience. There a lost
+/// wake-up cannot stay hidden.
 #[test]
 fn phases_holds_with_three_processes() {
     for name in ["phases-fifo", "phases-patient"] {
@@ -345,8 +345,8 @@ fn phases_holds_with_three_processes() {
     }
 }
 
-/// Nodes wander between the two. That nobody else holds the same lock is a check of the text
-/// itself.
+/// Nodes move between the two locks. The text itself checks that no other process holds the same
+/// lock.
 #[test]
 fn two_locks_that_share_nodes_hold_with_three_processes() {
     let subject = registry::find("dvir-taubenfeld-2-two-locks").expect("it is registered");

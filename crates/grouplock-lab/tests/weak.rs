@@ -1,4 +1,5 @@
-//! Store buffers: what they let happen, what they do not, and what an exploration with them says.
+//! Store buffers: which executions they allow and forbid, and what an exploration with them
+//! reports.
 
 mod scaffold;
 
@@ -13,8 +14,8 @@ use grouplock_lab::{
     Subject, Verdict, check, registry, replay, sample,
 };
 
-/// Peterson's lock for two, whose three writes have orderings of their own: a digit for `wants`,
-/// `turn`, and `wants` on the way out.
+/// Peterson's lock for two. Each of its three writes has its own ordering: a digit for `wants`, for
+/// `turn`, and for `wants` in the exit.
 #[derive(Debug)]
 struct Peterson<M: Memory, const ORDERS: u16> {
     wants: [M::Register<bool>; 2],
@@ -98,7 +99,7 @@ fn found(subject: &Subject, model: MemoryModel) -> Option<Property> {
 
 const BROKEN: Option<Property> = Some(Property::MutualExclusion);
 
-/// Store buffering: each writes, then reads what the other wrote.
+/// Store buffering: each process writes, and then reads what the other wrote.
 #[test]
 fn a_write_that_is_late_lets_two_in_though_no_interleaving_does() {
     assert_eq!(found(&peterson::<111>(), MemoryModel::Sc), None);
@@ -115,7 +116,7 @@ fn one_write_that_waits_for_the_buffer_is_enough() {
     assert_eq!(found(&peterson::<211>(), MemoryModel::Tso), BROKEN, "it must be the last one");
 }
 
-/// Message passing: who enters must see what was written inside.
+/// Message passing: a process that enters must see what was written inside.
 #[test]
 fn a_relaxed_way_out_overtakes_the_data_only_where_writes_are_not_in_order() {
     assert_eq!(found(&peterson::<220>(), MemoryModel::Sc), None);
@@ -161,7 +162,7 @@ fn draws_find_it_too() {
     assert_eq!(drawn.violation.map(|violation| violation.property), BROKEN);
 }
 
-/// A process alone writes more than a buffer takes, passage after passage. Nothing empties the
+/// A process alone writes more than a buffer holds, passage after passage. Nothing empties the
 /// buffer.
 #[test]
 fn a_full_buffer_is_a_limit_and_never_a_proof() {
@@ -189,7 +190,7 @@ fn what_is_not_looked_at_is_said() {
     }
 }
 
-/// The two reductions that stay on lose nothing, on texts that hold and on one that does not.
+/// The two remaining reductions lose nothing, on texts that hold and on one that does not.
 #[test]
 fn names_and_dead_contents_can_be_merged() {
     let sets = [
@@ -225,14 +226,14 @@ fn names_and_dead_contents_can_be_merged() {
     }
 }
 
-/// Where nothing is weaker than sequentially consistent, no buffer holds anything but data, and the
-/// same states are reached.
+/// If nothing is weaker than sequentially consistent, buffers hold only data, and the same states
+/// are reached.
 #[test]
 fn strong_orderings_leave_nothing_to_buffers() {
     let subject = registry::find("burns-lamport").expect("it is registered");
     let count = |model| {
         let mut options = options(&subject, 3, model);
-        // Without mutual exclusion nobody writes data.
+        // Without mutual exclusion no process writes data.
         options.properties = Properties::only(Property::BoundedRegisters);
         options.reductions = Reductions::NONE;
         check(&subject, &options).expect("it serves three").states

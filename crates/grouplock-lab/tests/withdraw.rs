@@ -1,5 +1,4 @@
-//! Waiters that give up: they do so in explorations and under the meter, and what is said of them
-//! can be wrong.
+//! Waiters that withdraw, in explorations and in measurements. Claims about them can be wrong.
 
 use grouplock_algorithms::claims::Growth;
 use grouplock_algorithms::handover_withdraw::HandoverWithdraw;
@@ -29,7 +28,7 @@ fn who_gives_up_is_looked_at() {
     let steps = outcome.bounds.iter().find(|bound| bound.property == Property::GroupBoundedAbort);
     assert!(steps.expect("it bounds steps").steps > 0, "nobody gave up");
 
-    // The same text without giving up has fewer states.
+    // The same text without withdrawal has fewer states.
     let patient = Subject::group::<HandoverWithdraw<SimMemory, IdealLock>>("patient");
     let options = Options::new(&patient, 2, 2);
     let outcome_of_patient = check(&patient, &options).expect("the sizes are right");
@@ -37,8 +36,8 @@ fn who_gives_up_is_looked_at() {
     assert!(outcome_of_patient.states < outcome.states);
 }
 
-/// One late process pays for all who gave up before it, and on the mean of a run that is a
-/// constant.
+/// One late process pays for all processes that withdrew before it. On average over a run, that is
+/// a constant.
 #[test]
 fn the_largest_request_grows_and_the_mean_of_a_run_does_not() {
     let options = rmr::Options { passages: 3, search_rounds: 20, ..rmr::Options::default() };

@@ -1,4 +1,4 @@
-//! Every mutant: what is wrong with it, the size it is known to need, and what it is known to
+//! Every mutant: its fault, the size that it is known to need, and the property that it is known to
 //! break.
 
 use grouplock_algorithms::handover::Handover;
@@ -19,17 +19,17 @@ use crate::untold::Untold;
 /// A mutant and its known results.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// The algorithm it was made from.
+    /// The algorithm that it was made from.
     pub of: &'static str,
-    /// What is wrong.
+    /// The fault.
     pub what: &'static str,
     /// The lock.
     pub subject: Subject,
-    /// How many processes it needs.
+    /// The number of processes that it needs.
     pub processes: usize,
-    /// How many sessions; one for a mutex.
+    /// The number of sessions; one for a mutex.
     pub sessions: u64,
-    /// What it breaks. `None`: it holds at this size.
+    /// The property that it breaks. `None`: it holds at this size.
     pub breaks: Option<Property>,
     /// Whether the exploration takes minutes.
     pub long: bool,
@@ -45,7 +45,7 @@ impl Case {
     pub fn explore(&self) -> Outcome {
         let mut options = Options::new(&self.subject, self.processes, self.sessions);
         options.properties = Properties::basic();
-        // Of two processes that may die: one, and the one that attends to it.
+        // Both of two processes may die: one, and the process that attends to its death.
         options.deaths = Some(if self.processes == 2 { 2 } else { 0 });
         if let Some(property) = self.breaks {
             options.properties = options.properties.with(property);

@@ -1,4 +1,4 @@
-//! What the texts use of their own crate.
+//! The names that the texts use from their own crate.
 
 pub(crate) use crate::claims::{
     Bound, Claim, Claims, Entering, Exit, Growth, Kind, Limit, Primitive, Text,

@@ -5,8 +5,8 @@ use grouplock_algorithms::petrovic::Turns;
 use crate::memory::Word;
 use crate::prelude::*;
 
-/// `CLASSES` classes of `EACH` turns, with or without the doorway flag; the lock has four of three,
-/// with it.
+/// `CLASSES` classes of `EACH` turns, with or without the doorway flag. The real lock has four
+/// classes of three turns, with the flag.
 #[derive(Debug)]
 pub struct Classes<const CLASSES: usize, const EACH: u64, const FLAG: bool> {
     cls: usize,

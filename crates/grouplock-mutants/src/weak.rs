@@ -11,15 +11,15 @@ use crate as mutants;
 /// A mutant and its known results.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// The algorithm it was made from.
+    /// The algorithm that it was made from.
     pub of: &'static str,
-    /// What is wrong.
+    /// The fault.
     pub what: &'static str,
     /// The lock.
     pub subject: Subject,
-    /// How many passages each of the two processes makes, if that is bounded.
+    /// The number of passages of each of the two processes, if it is bounded.
     pub passages: Option<u8>,
-    /// What it breaks in each model. `None`: it holds.
+    /// The property that it breaks in each model. `None`: it holds.
     pub breaks: [(MemoryModel, Option<Property>); 3],
 }
 
@@ -58,7 +58,8 @@ macro_rules! cases {
     (@ $property:ident) => { Some(Property::$property) };
 }
 
-/// All of them: what they break with total store order, and with partial store order.
+/// All mutants, with the properties that they break under total store order and under partial store
+/// order.
 pub fn all() -> Vec<Case> {
     cases! {
         "dvir-taubenfeld-1", "line 10 is a release":

@@ -1,5 +1,5 @@
-//! Every mutant breaks what it is known to break, at the size it is known to need. A mutant that is
-//! known to hold does.
+//! Every mutant breaks the property that it is known to break, at the size that it is known to
+//! need. A mutant that is known to hold does hold.
 
 use grouplock_lab::{Options, Properties, Sampling, Schedule, Verdict, sample};
 use grouplock_mutants::list::{Case, all};
@@ -66,7 +66,8 @@ fn mutants_that_take_minutes_are_convicted() {
     convict(all().into_iter().filter(|case| case.long));
 }
 
-/// Executions drawn from a seed find in seconds what an exploration finds among millions of states.
+/// Random executions from a seed find in seconds what an exploration finds among millions of
+/// states.
 #[test]
 fn mutants_that_take_minutes_are_convicted_by_draws() {
     let of_bakery = |case: &Case| case.long && case.of == NAMES[1];

@@ -152,8 +152,9 @@ pub trait Pending: Send {
     /// The identifier of the waiter in snapshots. The holder keeps it.
     fn holder(&self) -> HolderId;
 
-    /// Waits for the grant, at most until `until`. Returns `None` if there is no grant by then. The
-    /// caller checks the deadline of the request. It is not called again after a grant or an error.
+    /// Waits for the grant, at most until `until`. Returns `None` if there is no grant at that
+    /// time. The caller checks the deadline of the request. It is not called again after a grant or
+    /// an error.
     ///
     /// # Errors
     /// If the request is no longer in the queue and will not be granted.

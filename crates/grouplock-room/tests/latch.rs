@@ -85,7 +85,7 @@ fn widen(byte: u8) -> u32 {
     u32::from(byte >> 7) << 31 | u32::from(byte & 0x7f)
 }
 
-/// What a participant does now.
+/// The current action of a participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Part {
     Dead,
@@ -94,7 +94,7 @@ enum Part {
     Outside,
     Trying,
     Waiting,
-    /// It slept for the owner, and asks now whether the owner is dead.
+    /// It slept because of the owner. Now it asks whether the owner is dead.
     Doubting(u16),
     /// Owns the latch, and will release it.
     Inside,

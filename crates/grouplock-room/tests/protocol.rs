@@ -332,7 +332,7 @@ fn check_rest(image: &Image) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes numbers small that grow for ever. Only their order and differences matter.
+/// Makes numbers small that grow without end. Only their order and differences matter.
 fn canonical(mutant: Mutant, mut image: Image, last_epoch: u64) -> (Image, u64) {
     let epoch = global(&image, At::Epoch);
     let (deaths, repaired) = (global(&image, At::Deaths), global(&image, At::Repaired));
@@ -545,8 +545,8 @@ fn explore(play: &Play) -> Result<usize, String> {
                 let (mut now, mut last) = (begun, last_epoch);
                 for done in 0..=writes.len() {
                     if done < writes.len() {
-                        // It dies before this write, and before a nudge between the last write and
-                        // this one.
+                        // It dies before this write. It may also die before a nudge between the
+                        // last write and this one.
                         let mut dead = now;
                         for (_, slot) in nudged.iter().filter(|(before, _)| *before < done) {
                             dead[of(usize::from(*slot), WATCHED)] = 0;

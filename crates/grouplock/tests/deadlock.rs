@@ -50,7 +50,7 @@ fn panic_of(what: impl FnOnce() + Send + 'static) -> String {
     told.recv_timeout(LATE).expect("a deadlock was not noticed").expect_err("no deadlock")
 }
 
-/// A thread that asks for another session of a lock that it holds.
+/// A thread that requests another session of a lock that it holds.
 #[test]
 fn another_session_of_the_same_lock() {
     let _turn = alone(Action::Panic);
@@ -72,7 +72,7 @@ fn another_session_of_the_same_lock() {
     assert!(lock.try_exclusive().is_some());
 }
 
-/// A thread that asks to be alone in a lock that it holds.
+/// A thread that requests to be alone in a lock that it holds.
 #[test]
 fn to_be_alone_beside_oneself() {
     let _turn = alone(Action::Panic);
@@ -101,7 +101,7 @@ fn to_be_alone_beside_oneself() {
     assert!(message.contains("is alone since"), "{message}");
 }
 
-/// A thread asks for its session again, with another request in between.
+/// A thread requests its session again, with another request in between.
 #[test]
 fn the_same_session_again() {
     let _turn = alone(Action::Panic);

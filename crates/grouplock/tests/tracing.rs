@@ -1,4 +1,4 @@
-//! Feature `tracing`: what is reported of long waits, and that nothing else is.
+//! Feature `tracing`: what it reports about long waits, and that it reports nothing else.
 #![cfg(feature = "tracing")]
 
 mod common;

@@ -21,7 +21,7 @@ pub(crate) struct Check {
     pub(crate) package: String,
     /// Its name, or `lib`.
     pub(crate) program: String,
-    /// What it is called with.
+    /// Its arguments.
     pub(crate) arguments: Vec<String>,
     /// The tool that replaces the standard library.
     pub(crate) cfg: Option<String>,

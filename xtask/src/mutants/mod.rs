@@ -14,7 +14,7 @@ use crate::programs::{self, Limits, TestProgram};
 use crate::run::{Program, root};
 use crate::steps::OF_PROGRAM;
 
-/// A check that takes longer has noticed the fault: a thread waits for ever.
+/// A check that takes longer has noticed the fault: a thread waits forever.
 const LIMIT: Duration = Duration::from_secs(3 * 60);
 
 /// The copies of the sources, which are changed.

@@ -7,8 +7,9 @@
 //! theirs**, which we have not seen.
 //!
 //! * **Promises** mutual exclusion, starvation freedom, first-in-first-enabled and a bounded exit.
-//!   Forums (that is, sessions) are served in the order in which the first of each batch came. When
-//!   a forum is served, all processes that wait for it by then are accepted together.
+//!   Forums (that is, sessions) are served in the order in which the first process of each batch
+//!   arrived. When a forum is served, all processes that wait for it at that moment are accepted
+//!   together.
 //! * **Costs** O(1) remote references with coherent caches and O(m) space for m forums, whatever
 //!   the number of processes. On distributed memory the cost has no bound.
 //! * **Does not promise** concurrent occupancy: a process that arrives after its batch waits for
@@ -41,12 +42,13 @@
 //! centuries.
 //!
 //! # Orderings
-//! Line 9 releases what the holders did, and the last of them acquires it. The flag's release (line
-//! 10) and acquire (line 5) pass it to the next leader; the release of line 8 and the acquire of
-//! lines 2 and 3 pass it to the batch. Line 8 publishes `cur`. Lines 1 and 8 count, and order
-//! nothing. The process that gets the same slot L tickets later must see line 6. Among L + 1
-//! tickets two belong to one forum or to one process. The second of these comes after the first was
-//! in line 8, by line 2 or by itself, and so after line 6; line 4 releases that and acquires it.
+//! Line 9 releases what the holders did, and the last of them acquires it. The release of the flag
+//! (line 10) and its acquire (line 5) pass it to the next leader. The release of line 8 and the
+//! acquire of lines 2 and 3 pass it to the batch. Line 8 publishes `cur`. Lines 1 and 8 count, and
+//! order nothing. The process that gets the same slot L tickets later must see line 6. Among L + 1
+//! tickets two belong to one forum or to one process. The second of these is drawn after the first
+//! was in line 8, by line 2 or by the process itself, and so after line 6. Line 4 releases that and
+//! acquires it.
 
 use crate::memory::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::memory::{Flag, Memory, Native, Register, Site, Word};
@@ -63,7 +65,7 @@ pub struct Forums<M: Memory = Native, const FORUMS: usize = 8> {
     processes: Slots<Process>,
 }
 
-/// How many have come to a forum, have been accepted, and have left again.
+/// How many processes have arrived at a forum, were accepted, and have left.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Forum<M: Memory> {
@@ -72,7 +74,7 @@ struct Forum<M: Memory> {
     out: M::Register<u64>,
 }
 
-/// Where one leader at a time waits.
+/// A slot, on which one leader at a time waits.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Slot<M: Memory>(M::Flag);

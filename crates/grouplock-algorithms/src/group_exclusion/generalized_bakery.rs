@@ -9,7 +9,7 @@
 //!   bound.
 //! * **Does not promise** first-in-first-enabled.
 //!
-//! Lamport's bakery with one addition: no process waits for one of the same session.
+//! It is Lamport's bakery with one addition: a process does not wait for processes of its session.
 //!
 //! Tickets are 64 bits wide. They start again from one whenever no process holds one; otherwise
 //! they grow by at most one per passage. At a billion passages a second they last five centuries.
@@ -46,7 +46,7 @@ pub struct Process {
 }
 
 impl<M: Memory> Announced<M> {
-    /// Whether this process asks for another session than `mysession`.
+    /// Whether this process requests another session than `mysession`.
     #[track_caller]
     fn conflicts(&self, mysession: u64) -> bool {
         let session = self.session.read(SeqCst);

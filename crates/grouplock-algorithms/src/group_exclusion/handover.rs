@@ -15,8 +15,8 @@
 //!    decides each. So exactly the passage that a signal is for awaits it.
 //!
 //! * **Promises** mutual exclusion, starvation freedom, first-come-first-served between sessions,
-//!   first-in-first-enabled within one, strong group concurrent entering, group bounded exit; any
-//!   number of processes that come and go, any sessions.
+//!   first-in-first-enabled within one, strong group concurrent entering, group bounded exit. Any
+//!   number of processes may join and leave, and use any sessions.
 //! * **Costs** O(1) remote references per passage on both machine models, two nodes and a record
 //!   per process.
 //!

@@ -7,14 +7,14 @@
 //! It adds two things to the algorithm as the lab explores it:
 //!
 //! * **Trying.** A request whose line 2 is a compare-and-swap. It reads the last node first, and
-//!   enters the queue only if that was enabled and of its own session, or there was none. The read
-//!   is a hint: it may be outdated when the swap succeeds, because nodes are used again. Then it is
-//!   an ordinary request, and is withdrawn at once.
+//!   enters the queue only if that node was enabled and of its own session, or there was none. The
+//!   read is a hint: it may be outdated when the swap succeeds, because nodes are used again. Then
+//!   it is an ordinary request, and is withdrawn at once.
 //! * **Changing the session.** A holder that is alone inside replaces the node at the head, `h`, by
-//!   an enabled one of another session, `m`. It is a withdrawal of `h` with `m` as its predecessor
+//!   an enabled node of another session, `m`. It is a withdrawal of `h` with `m` as its predecessor
 //!   (lines 28-34), by a process that holds the exit lock: `FORWARD` sends a late successor to `m`.
-//!   So the processes behind see the same as if a request for the new session had come directly
-//!   after `h`, and `h` had left.
+//!   For the processes behind, it is as if a request for the new session had arrived directly after
+//!   `h`, and `h` had left.
 //!
 //! The tests of `GroupLock` over this algorithm check both, with loom and shuttle. The lab explores
 //! them over the ideal exit lock, with waiters that sleep and have line 12 made for them
@@ -38,7 +38,7 @@ use crate::memory::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::memory::{Flag, Memory, Ptr, Register};
 use crate::prelude::*;
 
-/// How often a request that tries repeats because another request came first.
+/// How often a request that tries repeats because another request was faster.
 const TRIES: usize = 8;
 
 impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
@@ -81,7 +81,7 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
         for tried in 0..TRIES {
             M::live(|| [tried.word()]);
             let pred = self.tail.read(Acquire); // 2
-            // A hint: the node may be another's by now.
+            // A hint: another process may already use the node.
             let open = pred.is_nil() || {
                 let p = self.at(pred);
                 p.session.read(Relaxed) == s && p.link.read(Relaxed) == Node::<M>::ENABLED // 4, 5
@@ -121,8 +121,8 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
     /// # Safety
     /// `me` is waiting for `session`; if this returns false, it is in its remainder section.
     pub unsafe fn give_up(&self, me: &mut Process<M, L>, session: Session) -> bool {
-        // If another makes line 12 for us, those behind us may come and leave before we are
-        // signalled. Then our predecessor may be out of the queue.
+        // If another process makes line 12 for us, processes behind us may enter and leave before
+        // we are signalled. Then our predecessor may be out of the queue.
         let back = self.flag(me).comes_back();
         let enabled = if back {
             self.withdraw(me, session.get())
@@ -136,7 +136,7 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
         enabled
     }
 
-    /// The signal has come.
+    /// The signal has arrived.
     fn go_in(&self, me: &Process<M, L>) {
         if !self.flag(me).stood_in() {
             self.pass_on(me);

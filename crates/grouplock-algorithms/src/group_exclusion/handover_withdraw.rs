@@ -151,7 +151,7 @@ impl<M: Memory> Node<M> {
         self.forget_but_prev();
     }
 
-    /// The same, but for `prev`.
+    /// The same, except for `prev`.
     #[inline(always)]
     pub(super) fn forget_but_prev(&self) {
         self.session.forget();
@@ -446,8 +446,8 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for HandoverWithdraw<M, L> {
             records: Nodes::new(),
         };
         if !M::GROWS {
-            // As many as can be needed (invariant 6), but no more than a meter of many processes
-            // can do with.
+            // As many as can be needed (invariant 6), but not more than a meter with many processes
+            // needs.
             for _ in 0..(processes * processes.saturating_sub(1) / 2).min(4 * processes) {
                 let node = lock.nodes.allocate(|| Node::new(Site::shared));
                 lock.at(node).forget_but_prev();

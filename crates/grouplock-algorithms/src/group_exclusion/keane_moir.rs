@@ -50,8 +50,8 @@ struct Queue<M: Memory> {
 #[repr(align(128))]
 pub struct Record<M: Memory> {
     need: M::Register<u64>,
-    /// The next in the queue. (Not the last field: the compiler asks the last one whether the whole
-    /// has a size, and this one would ask back.)
+    /// The next record in the queue. (It is not the last field: the size of the struct depends on
+    /// its last field, and the type of this field refers to the struct.)
     behind: M::Register<Ptr<Record<M>>>,
     wait: M::Flag,
 }
@@ -128,7 +128,7 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for KeaneMoir<M, L> {
             starvation_freedom: mutex.starvation_freedom,
             fcfs: Claim::No,
             fife: Claim::No,
-            // To get in and to get out one has to get the mutex.
+            // Entering and leaving need the mutex.
             entering: Entering {
                 concurrent_occupancy: mutex.starvation_freedom,
                 ..Entering::OCCUPANCY

@@ -134,7 +134,7 @@ impl<M: Memory> RecoverableMutex<M> for Gate<M> {
         Ok(Gate { word: M::Register::new(Site::shared("word"), 0) })
     }
 
-    // With the caller's place, by which `live` knows what follows.
+    // With the location of the caller: from it `live` knows what follows.
     #[track_caller]
     unsafe fn acquire(&self, me: u64, deaths: &Deaths<M>) -> bool {
         loop {

@@ -2,13 +2,13 @@
 //!
 //! L. Maor and G. Taubenfeld, "Constant RMR group mutual exclusion for arbitrarily many processes
 //! and sessions", DISC 2021, Algorithm 1. The line numbers are the paper's. Use
-//! [`handover`](super::handover), which keeps its idea and mends it.
+//! [`handover`](super::handover), which keeps its idea and corrects it.
 //!
 //! # The flaw
-//! A process alternates between two nodes of its own, and each exit moves `Head` one node on,
-//! whichever process leaves. A process that passes quickly through one session comes back to a node
-//! that is still between `Head` and `Tail`, and clears its `next`. The queue loses count of the
-//! holders. No two steps need to overlap:
+//! A process alternates between its two nodes, and each exit moves `Head` one node on, whichever
+//! process leaves. A process that passes quickly through one session returns to a node that is
+//! still between `Head` and `Tail`, and clears its `next`. The queue loses count of the holders. No
+//! two steps need to overlap:
 //!
 //! | step | Head | Tail | in the critical section |
 //! |---|---|---|---|
@@ -19,12 +19,12 @@
 //! | a leaves: `CAS(Tail, Head, null)` succeeds, the queue looks empty | null | null | b p |
 //! | r enters session t: no predecessor, walks in | r0 | r0 | b p, **and r** |
 //!
-//! The test `the_printed_algorithm_lets_two_sessions_in` runs this table; three processes are
-//! enough if a itself comes back for t. Once its queue is lost the algorithm may follow a null
-//! pointer (lines 40, 46): this text panics there.
+//! The test `the_printed_algorithm_lets_two_sessions_in` runs this table. Three processes are
+//! enough if a itself returns and requests t. After its queue is lost, the algorithm may follow a
+//! null pointer (lines 40, 46): this text panics there.
 //!
 //! # Orderings
-//! Everything is sequentially consistent, as the paper's model is: a specimen is not tuned.
+//! Every access is sequentially consistent, as in the paper's model: a specimen is not tuned.
 
 use crate::dvir_taubenfeld_1_swap::DvirTaubenfeld1Swap;
 use crate::memory::Ordering::SeqCst;

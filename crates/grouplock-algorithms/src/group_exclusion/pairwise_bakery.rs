@@ -75,7 +75,7 @@ pub struct Process {
 
 const SESSION_BITS: u32 = 12;
 const LARGEST_SESSION: u64 = (1 << SESSION_BITS) - 1;
-/// Instead of a ticket: one is about to be drawn. Smaller than all others.
+/// In place of a ticket: the process is about to draw one. It is smaller than all tickets.
 const PENDING: u64 = 0;
 
 /// Session and ticket in one word.

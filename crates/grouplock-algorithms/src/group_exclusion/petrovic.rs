@@ -76,11 +76,11 @@ pub struct Process<T: Turns> {
 pub trait Turns: fmt::Debug + Send + Sync + 'static {
     /// A turn. Turns are only ever compared for equality.
     type Turn: Value;
-    /// What stands where no turn is remembered.
+    /// The value if no turn is remembered.
     const NONE: Self::Turn;
     /// The name of the lock that uses it.
     const NAME: &'static str;
-    /// Whether turns stay within a set that is known beforehand.
+    /// Whether turns stay within a set that is known in advance.
     const BOUNDED: bool;
     /// Whether a process raises its flag during the doorway (lines 3 and 6).
     const DOORWAY_FLAG: bool;
@@ -88,7 +88,7 @@ pub trait Turns: fmt::Debug + Send + Sync + 'static {
     /// The turns of a process that has made no request.
     fn new() -> Self;
 
-    /// What its register holds at first.
+    /// The first contents of its register.
     fn first(&self) -> Self::Turn;
 
     /// The turn of this process's next request, which is for `session`.
@@ -170,7 +170,7 @@ impl Turns for Bounded {
 }
 
 impl<M: Memory, T: Turns> Announced<M, T> {
-    /// Whether this process asks for another session than `s`.
+    /// Whether this process requests another session than `s`.
     #[track_caller]
     fn conflicts(&self, s: u64) -> bool {
         let session = self.session.read(SeqCst);
@@ -197,8 +197,8 @@ impl<M: Memory, T: Turns> RawGroup<M> for Petrovic<M, T> {
             fife: Claim::No,
             entering: Entering::CONCURRENT,
             exit: Exit::BOUNDED,
-            // Of the text as rebuilt, for the lock in its ME part. The notes say O(N) of a text
-            // that we do not have.
+            // This is for the rebuilt text, because of the lock in its ME part. The notes say O(N)
+            // about a text that we do not have.
             rmr_cc: Bound::of(Growth::Quadratic),
             rmr_dsm: Bound::of(Growth::Unbounded),
             space: Growth::Linear,

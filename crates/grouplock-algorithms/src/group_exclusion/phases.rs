@@ -491,7 +491,7 @@ impl<M: Memory, P: Policy> RawGroup<M> for Phases<M, P> {
             if (fast || self.wait(me, s)) && (!P::SETS_UP || self.arrive(me, session.get(), fast)) {
                 break;
             }
-            // Given up, or the set-up has failed. The next time it stays.
+            // It withdrew, or the set-up failed. The next time it stays.
             me.gives_up = false;
             me.fails = false;
         }

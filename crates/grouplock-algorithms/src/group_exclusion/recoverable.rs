@@ -10,12 +10,12 @@
 //! rebuilds the links. Nothing is rolled back, and that one bit is the only log.
 //!
 //! * **Model.** A process may die before any of its steps, in any section, any number of times. A
-//!   system-wide oracle reports it ([`Deaths`]). A dead process does not come back. Any waiter
-//!   *buries* it (its place becomes `OUT`); then the place may go to a new process. This is not the
-//!   model of Golab and Ramaraju (2016), where no process learns of a crash and the same process
-//!   comes back to a recovery section of its own.
+//!   system-wide oracle reports it ([`Deaths`]). A dead process does not return. Any waiter
+//!   *buries* it (its place becomes `OUT`). Then the place may go to a new process. This is not the
+//!   model of Golab and Ramaraju (2016). There, no process learns of a crash, and the same process
+//!   returns to its own recovery section.
 //! * **Promises** mutual exclusion, where a dead holder counts as inside until it is buried; that
-//!   every process that requests and does not die gets in, if deaths are finitely many and the
+//!   every process that requests and does not die enters, if deaths are finitely many and the
 //!   latch is free of starvation; first come, first served, counted from line 5; concurrent
 //!   occupancy; an exit that ends.
 //! * **Costs**, over the latch, O(1) remote references amortised over requests, on both machine
@@ -106,7 +106,7 @@ type Then = u64;
 const ENTER: Then = 1;
 const EXIT: Then = 2;
 const ATTEND: Then = 3;
-/// After mending, to one of those.
+/// Plus one of those: the process mends, and then continues there.
 const MEND: Then = 4;
 /// While place 0 is buried, and one more for each place after it.
 const BURY: Then = 8;
@@ -172,8 +172,7 @@ impl<M: Memory> Place<M> {
 /// A process: its name, which is never used again, and its place.
 #[derive(Debug)]
 pub struct Process {
-    /// One more than the place, and more by as many as there are places for each process that had
-    /// the place before.
+    /// One more than the place, plus the number of places for each earlier process of the place.
     name: u64,
     p: usize,
 }
@@ -243,7 +242,7 @@ impl<M: Memory, L: RecoverableMutex<M>> Recoverable<M, L> {
         loop {
             M::live(|| []);
             let inside = place.go.wait_unless(true, &mut || self.is_told()); // 11: pairs with 27 and 32
-            // Once let in, it is kept by no further deaths.
+            // An admitted process does not wait for further deaths.
             let inside = inside || place.go.holds(true); // 11
             if inside {
                 break;
@@ -399,10 +398,10 @@ impl<M: Memory, L: RecoverableMutex<M>> RawGroup<M> for Recoverable<M, L> {
             deadlock_freedom: latch.deadlock_freedom,
             starvation_freedom: latch.starvation_freedom,
             fcfs: Claim::Yes,
-            // One that attends to a death may have been let in, and has to get the latch before it
-            // sees that.
+            // A process that attends to a death may have been admitted. It must acquire the latch
+            // before it sees that.
             fife: Claim::No,
-            // To get in and to get out one has to get the latch.
+            // Entering and leaving need the latch.
             entering: Entering {
                 concurrent_occupancy: latch.starvation_freedom,
                 ..Entering::OCCUPANCY
@@ -446,7 +445,7 @@ impl<M: Memory, L: RecoverableMutex<M>> RawGroup<M> for Recoverable<M, L> {
         if let Some(process) = idle.pop() {
             return Ok(process);
         }
-        // Acquire: what the one who buried it did there has happened.
+        // Acquire: the work of the process that buried it has happened.
         let buried = |dead: &Process| {
             let state = self.places[dead.p].state.read(Acquire); // 18
             state == OUT && self.latch.owner() != dead.name

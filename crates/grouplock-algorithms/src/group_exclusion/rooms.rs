@@ -15,8 +15,8 @@
 //!   rooms open in the order of their numbers.
 //!
 //! Each room is a ticket counter with a mark: tickets up to `cur` are admitted. A round of a room
-//! ends when as many have left as were admitted. The last of them opens the next room with waiters,
-//! for all who wait there at that moment.
+//! ends when as many processes have left as were admitted. The last of them opens the next room
+//! with waiters, for all processes that wait there at that moment.
 //!
 //! The line numbers are ours:
 //!
@@ -62,7 +62,7 @@ struct Room<M: Memory> {
     prev: M::Register<u64>,
 }
 
-/// A process: it has nothing to remember.
+/// A process: it has no private variables.
 #[derive(Debug)]
 pub struct Process;
 

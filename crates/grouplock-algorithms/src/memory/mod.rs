@@ -100,7 +100,7 @@ pub trait Memory: Sized + Send + Sync + fmt::Debug + 'static {
 /// A shared register: every method is one atomic step.
 ///
 /// The orderings are those of the Rust memory model. An algorithm that needs the papers' atomic
-/// registers as they are, where all steps form one order, asks for [`Ordering::SeqCst`] throughout.
+/// registers as they are, where all steps form one order, uses [`Ordering::SeqCst`] throughout.
 pub trait Register<T: Value>: Send + Sync + fmt::Debug {
     /// A register at `site` that holds `initial`.
     fn new(site: Site, initial: T) -> Self;
@@ -179,7 +179,7 @@ pub trait Flag: Send + Sync + fmt::Debug {
     }
 
     /// The process that waits here is running again, to withdraw. Returns false if another process
-    /// acts for it or has signalled: then the signal comes in any case.
+    /// acts for it or has signalled: then the signal arrives in any case.
     #[inline(always)]
     fn comes_back(&self) -> bool {
         true

@@ -119,8 +119,8 @@ impl Flag for NativeFlag {
     fn signal(&self, value: bool) {
         // Release: pairs with the acquire loads of `wait_for`.
         if self.0.swap(u32::from(value), Ordering::Release) == ASLEEP {
-            // The waiter may be on its way again and its handle gone: the call below only uses the
-            // address, and a wake-up for nobody or for the next user of the flag does no harm.
+            // The waiter may already run, and its handle may be gone. The call below only uses the
+            // address. A wake-up without a sleeper, or of the next user of the flag, does no harm.
             atomic_wait::wake_one(&raw const self.0);
         }
     }
@@ -154,7 +154,7 @@ impl Flag for NativeFlag {
 }
 
 impl NativeFlag {
-    /// The long way through `wait_for`.
+    /// The slow path of `wait_for`.
     #[cold]
     fn wait_in_turn(&self, value: u32) {
         let mut backoff = Backoff::new();
@@ -163,7 +163,7 @@ impl NativeFlag {
                 return;
             }
         }
-        // Acquire on failure: then the signal has come. On success there is nothing to see yet.
+        // Acquire on failure: then the signal has arrived. On success there is nothing to read yet.
         if self.0.compare_exchange(1 - value, ASLEEP, Ordering::Relaxed, Ordering::Acquire).is_ok()
         {
             while self.0.load(Ordering::Acquire) == ASLEEP {

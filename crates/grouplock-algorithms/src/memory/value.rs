@@ -1,22 +1,22 @@
-//! What a register can hold.
+//! The values of registers.
 
 use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// A value as a simulated memory sees it.
 ///
-/// Pointers are kept apart from numbers because they may be renamed: two states that differ only in
-/// which node plays which part are the same state.
+/// Pointers are separate from numbers because they may be renamed: two states that differ only in
+/// the names of nodes are the same state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Word {
     /// A plain value.
     Number(u64),
-    /// The place of an object made by [`Memory::allocate`](super::Memory::allocate), or one of the
-    /// small marks that stand beside pointers, null among them.
+    /// The address of an object made by [`Memory::allocate`](super::Memory::allocate), or one of
+    /// the small marks that can replace a pointer, null among them.
     Pointer(*const ()),
 }
 
-// SAFETY: a word only names a place. Using the place takes `unsafe` code that answers for itself.
+// SAFETY: a word only names a place. Code that uses the place is `unsafe`, and has its own reason.
 unsafe impl Send for Word {}
 // SAFETY: as above.
 unsafe impl Sync for Word {}
@@ -32,7 +32,7 @@ pub trait Value: Copy + PartialEq + fmt::Debug + Send + Sync + 'static {
     /// The value that `word` came from.
     ///
     /// # Panics
-    /// If no value of this type makes that word.
+    /// If no value of this type has that word.
     fn from_word(word: Word) -> Self;
 }
 
@@ -46,9 +46,9 @@ pub trait Number: Value {
     fn fetch_add(atomic: &Self::Atomic, delta: Self, order: Ordering) -> Self;
 }
 
-/// What the atomic types of `core` have in common.
+/// The common methods of the atomic types of `core`.
 pub trait Atomic: Send + Sync + fmt::Debug {
-    /// What it holds.
+    /// The type of its contents.
     type Value: Value;
 
     /// An atomic that holds `value`.
@@ -168,10 +168,10 @@ impl Value for bool {
     }
 }
 
-/// A pointer to an object in shared memory, or one of three marks that can stand in its place.
+/// A pointer to an object in shared memory, or one of three marks that can replace it.
 ///
-/// A `Ptr` is an address and nothing more: anyone may copy, compare and store it. Following it is
-/// `unsafe` and the business of the algorithm, which knows how long its nodes live.
+/// A `Ptr` is only an address: any code may copy, compare and store it. Following it is `unsafe`:
+/// the algorithm knows how long its nodes live.
 pub struct Ptr<T>(*const T);
 
 impl<T> Ptr<T> {
@@ -194,7 +194,7 @@ impl<T> Ptr<T> {
         Ptr(object.as_ptr().cast_const())
     }
 
-    /// Where this points, be it to an object or not.
+    /// Its address, whether it points to an object or not.
     #[inline(always)]
     pub const fn place(self) -> *const () {
         self.0.cast()
@@ -219,7 +219,7 @@ impl<T> Ptr<T> {
     }
 }
 
-// Derived versions would ask for `T: Clone` and so on.
+// Derived versions would require `T: Clone` and so on.
 impl<T> Clone for Ptr<T> {
     #[inline(always)]
     fn clone(&self) -> Self {
@@ -245,7 +245,7 @@ impl<T> fmt::Debug for Ptr<T> {
     }
 }
 
-// SAFETY: a `Ptr` is an address; `as_ref` asks for `T: Sync` where that matters.
+// SAFETY: a `Ptr` is an address; `as_ref` requires `T: Sync` where that matters.
 unsafe impl<T> Send for Ptr<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Ptr<T> {}

@@ -49,7 +49,7 @@ impl Property for Exclusion {
 mod tests {
     use super::*;
 
-    /// Plays events and returns the first objection.
+    /// Plays events and returns the first violation.
     fn play(events: &[(usize, Event)]) -> Result<(), Violation> {
         let mut monitor = Exclusion::default();
         events.iter().try_for_each(|(process, event)| monitor.observe(*process, *event))

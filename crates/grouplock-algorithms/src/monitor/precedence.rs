@@ -1,6 +1,6 @@
 use super::{Event, MOST_PROCESSES, Property, Violation};
 
-/// Which process came before which: the order of first-come-first-served and
+/// Which process arrived before which: the order of first-come-first-served and
 /// first-in-first-enabled.
 ///
 /// Process p *precedes* process q if p finished its doorway before q began its own.
@@ -9,7 +9,7 @@ pub struct Precedence {
     processes: Vec<Standing>,
 }
 
-/// Where a process stands.
+/// The state of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Standing {
     stage: Stage,
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_second_passage_is_a_new_request() {
-        // 0 passes twice; 1 came before 0's second request and must enter first.
+        // 0 passes twice. 1 precedes 0's second request and must enter first.
         let again = [
             (0, Event::Enter),
             (0, Event::Leave),

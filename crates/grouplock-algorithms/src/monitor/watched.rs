@@ -37,15 +37,15 @@ impl Watched {
 /// The next moment: later than every moment before, on any thread.
 pub fn now() -> u64 {
     static CLOCK: AtomicU64 = AtomicU64::new(1);
-    // Sequentially consistent: what the thread did before has happened before, for everyone.
+    // Sequentially consistent: for all threads, the earlier steps of this thread happened before.
     CLOCK.fetch_add(1, Ordering::SeqCst)
 }
 
 /// The events of one process, each with its moment.
 ///
-/// Moments are on the safe side: a request *before* the doorway begins, its end *after* it has
-/// ended, entry and exit *inside* the critical section. So everything that a monitor rejects really
-/// happened.
+/// Moments are conservative. A request is recorded *before* the doorway begins, its end *after* it
+/// has ended, entry and exit *inside* the critical section. So everything that a monitor rejects
+/// really happened.
 #[derive(Clone, Debug, Default)]
 pub struct Journal {
     events: Vec<(u64, Event)>,

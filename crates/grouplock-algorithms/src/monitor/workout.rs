@@ -102,7 +102,7 @@ impl Passage<'_> {
         self.journal.note(Event::Request(self.process as u64 + 1));
     }
 
-    /// Is inside.
+    /// The process is inside.
     fn inside(&mut self) {
         self.journal.note_entry(Watched::last_doorway_end());
         // Relaxed: only a sign of life.
@@ -134,7 +134,7 @@ impl Passage<'_> {
         match self.random.u32(0..256) {
             0..=127 => {}
             128..=223 => (0..self.random.u32(0..200)).for_each(|_| core::hint::spin_loop()),
-            // Not `yield_now`: beside a busy process that would last a whole slice of it.
+            // Not `yield_now`: beside a busy process it would take a whole time slice.
             224..=253 => thread::sleep(Duration::from_nanos(1)),
             254 => thread::sleep(Duration::from_micros(self.random.u64(1..50))),
             _ => thread::sleep(Duration::from_micros(self.random.u64(50..500))),

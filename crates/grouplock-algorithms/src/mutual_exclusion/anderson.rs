@@ -40,7 +40,7 @@ pub struct Anderson<M: Memory = Native> {
     processes: Slots<Process>,
 }
 
-/// Where one process at a time waits.
+/// A slot, on which one process at a time waits.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Slot<M: Memory>(M::Flag);

@@ -25,7 +25,7 @@
 //!
 //! # Orderings
 //! Processes announce themselves and then read what others announced: every access is sequentially
-//! consistent. (The paper asks for less: a read that overlaps a write may return anything. Rust has
+//! consistent. (The paper requires less: a read that overlaps a write may return anything. Rust has
 //! no such registers.)
 
 use crate::memory::Ordering::SeqCst;

@@ -10,7 +10,7 @@
 //!   possible.
 //! * **Costs** Ω(N²) remote references in the worst case with coherent caches: process N can be
 //!   sent back once by each lower process, and again after each of them has left.
-//! * **Does not promise** any order, or that a process with a high number ever gets in.
+//! * **Does not promise** any order, or that a process with a high number ever enters.
 //!
 //! # Orderings
 //! Each process writes its bit, then reads those of others, and of two processes one must see the

@@ -14,12 +14,12 @@
 //! alternates between two nodes, because a late successor may still have to read the last one.
 //!
 //! # Orderings
-//! Lines 7-8 against lines 10-11 are the store-then-load pattern of Dekker's algorithm: each side
+//! Lines 7-8 against lines 10-11 are the store-then-load pattern of Dekker's algorithm. Each side
 //! writes its word, then reads the other's, and one of them must see the other. So those four are
 //! sequentially consistent. The [swap form](super::dvir_taubenfeld_1_swap) has one word in place of
-//! two and needs no such thing. For the rest, a node's initial values (lines 2, 3, 6) are published
-//! by lines 4 and 7, and the critical section is handed over by line 8 reading line 10, by the
-//! flag, or by line 4 reading line 12.
+//! two, and does not need this. Lines 4 and 7 publish a node's initial values (lines 2, 3, 6). The
+//! critical section is handed over by line 8 reading line 10, by the flag, or by line 4 reading
+//! line 12.
 
 use crate::memory::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use crate::memory::{Flag, Memory, Native, Ptr, Register, Site, Word};

@@ -23,9 +23,9 @@
 //! ```
 //!
 //! # Orderings
-//! `n.status` and `n.locked` are initialised relaxed and published by the releases of lines 2 and
-//! 4. The critical section is handed over by line 4 reading line 7, by the flag, or by line 2
-//! reading line 6.
+//! `n.status` and `n.locked` are initialised relaxed. The releases of lines 2 and 4 publish them.
+//! The critical section is handed over by line 4 reading line 7, by the flag, or by line 2 reading
+//! line 6.
 
 use crate::dvir_taubenfeld_1::DvirTaubenfeld1;
 use crate::memory::Ordering::{AcqRel, Relaxed, Release};

@@ -21,9 +21,8 @@
 //!
 //! # Orderings
 //! Lines 7 and 9 against lines 11 and 12 are a store-then-load pattern on `next` and `status` (as
-//! in the first algorithm), so those are sequentially consistent. A node's initial values are
-//! published by line 6 and the critical section is handed over by line 9 reading line 11, or by the
-//! flag.
+//! in the first algorithm), so those are sequentially consistent. Line 6 publishes a node's initial
+//! values. The critical section is handed over by line 9 reading line 11, or by the flag.
 
 use std::sync::Arc;
 
@@ -217,10 +216,11 @@ impl<M: Memory> RawMutex<M> for DvirTaubenfeld2<M> {
 }
 
 impl<M: Memory> Drop for DvirTaubenfeld2<M> {
-    /// The dummy goes back to the domain, if it is one: a lock that was leaked while held, or whose
-    /// holder was, keeps its node for as long as the domain lives.
+    /// Returns the last node to the domain, if it is a dummy. If the lock was leaked while held, or
+    /// its holder was leaked, the lock keeps its node as long as the domain lives.
     fn drop(&mut self) {
-        // Relaxed throughout: `&mut self` means that all others are done, and that we know of it.
+        // All accesses are relaxed: with `&mut self`, all other processes are done, and we know of
+        // it.
         let last = self.t.read(Relaxed);
         let dummy = self.at(last);
         if dummy.status.read(Relaxed) == dummy.pid.read(Relaxed) {

@@ -14,10 +14,10 @@
 //!
 //! As in [`clh`](super::clh), a process waits on the node of its predecessor and takes that node
 //! along when it leaves. A node is one word. A process that withdraws writes a pointer to its
-//! predecessor's node into its own node, so that its successor finds the way past it. Two processes
-//! may swap that word away. If the successor does so first (lines 3 and 5), the process that
-//! withdrew must queue again (line 2). If the process that withdrew comes back first (line 1), it
-//! still has its position.
+//! predecessor's node into its own node, so that its successor can pass it. Two processes may swap
+//! that word away. If the successor does so first (lines 3 and 5), the process that withdrew must
+//! queue again (line 2). If the process that withdrew returns first (line 1), it still has its
+//! position.
 //!
 //! ```text
 //! node: NIL, TOKEN, or a node      shared: Tail, a node that holds TOKEN at first      process: mynode, mypred (both its own node, which holds NIL)
@@ -57,7 +57,7 @@ pub struct JayantiJayanti<M: Memory = Native> {
 #[repr(align(128))]
 pub struct Node<M: Memory> {
     word: M::Register<Ptr<Node<M>>>,
-    /// Were the last field a register of pointers to this type, its size would depend on itself.
+    /// If the last field were a register of pointers to this type, its size would depend on itself.
     memory: PhantomData<M>,
 }
 
@@ -137,7 +137,7 @@ impl<M: Memory> RawMutex<M> for JayantiJayanti<M> {
             source: "Jayanti and Jayanti 2019, CC form, restated",
             text: text!("jayanti_jayanti.rs"),
             starvation_freedom: Claim::Yes,
-            // Up to returning to a place left: see the module.
+            // A process may return to its old position: see the module.
             fcfs: Claim::No,
             strong_fifo: Claim::No,
             entering: Entering::alone(Claim::No),

@@ -1,8 +1,8 @@
 //! The MCS queue lock.
 //!
 //! J. M. Mellor-Crummey and M. L. Scott, "Algorithms for scalable synchronization on shared-memory
-//! multiprocessors", ACM Transactions on Computer Systems 9(1), 1991. The lock that the two
-//! algorithms of Dvir and Taubenfeld start from; here for comparison.
+//! multiprocessors", ACM Transactions on Computer Systems 9(1), 1991. The two algorithms of Dvir
+//! and Taubenfeld start from this lock. It is here for comparison.
 //!
 //! * **Promises** mutual exclusion and FIFO order for any number of processes.
 //! * **Costs** O(1) remote references on both machine models and one node per process.

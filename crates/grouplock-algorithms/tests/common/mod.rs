@@ -14,7 +14,7 @@ macro_rules! every_mutex {
     };
 }
 
-/// The same for those whose waiters can give up.
+/// The same for the mutexes whose waiters can withdraw.
 #[allow(unused_macros, reason = "not every test file is about mutexes")]
 macro_rules! every_withdrawing_mutex {
     ($m:ty, $tests:ident) => {
@@ -22,8 +22,8 @@ macro_rules! every_withdrawing_mutex {
     };
 }
 
-/// The same for each group lock, those over a mutex over several. The printed algorithm of Maor and
-/// Taubenfeld is not among them: it is broken.
+/// The same for each group lock. Group locks over a mutex run over several. The printed algorithm
+/// of Maor and Taubenfeld is left out: it is broken.
 #[allow(unused_macros, reason = "not every test file is about group locks")]
 macro_rules! every_group {
     ($m:ty, $tests:ident) => {
@@ -42,8 +42,8 @@ macro_rules! every_group {
     };
 }
 
-/// The same for those that serve sessions in rounds: where one process waits inside for another of
-/// its session, it may wait for ever.
+/// The same for the group locks that serve sessions in rounds. There, a holder that waits inside
+/// for another process of its session may wait forever.
 #[allow(unused_macros, reason = "not every test file is about group locks")]
 macro_rules! every_round {
     ($m:ty, $tests:ident) => {
@@ -51,8 +51,8 @@ macro_rules! every_round {
     };
 }
 
-/// The same for `phases` with each of its policies, and one of them cancelled. A table of its own,
-/// as four locks of one text need fewer tests each.
+/// The same for `phases` with each of its policies, and for one of them with requests that
+/// withdraw. It has its own table, because four locks with one text need fewer tests each.
 #[allow(unused_macros, reason = "not every test file is about group locks")]
 macro_rules! every_policy {
     ($m:ty, $tests:ident) => {
@@ -63,7 +63,7 @@ macro_rules! every_policy {
     };
 }
 
-/// The same for lines of the list.
+/// The same for entries of the list.
 macro_rules! listed {
     (($m:ty, $tests:ident) $($ident:ident $name:literal $lock:ty;)*) => {
         $(

@@ -1,11 +1,11 @@
-//! The claims are complete, and the texts can be followed with the paper open.
+//! The claims are complete, and a reader can follow the texts with the paper open.
 
 use grouplock_algorithms as locks;
 use grouplock_algorithms::claims::{Claim, Claims, Growth, Kind, Limit, Primitive, Text};
 use grouplock_algorithms::memory::Native;
 use grouplock_algorithms::raw::{RawGroup, RawMutex};
 
-/// What is true of every algorithm's claims.
+/// Checks what is true of every algorithm's claims.
 fn check(claims: &Claims) {
     let Claims { name, kind, .. } = *claims;
     assert!(
@@ -38,18 +38,18 @@ fn check(claims: &Claims) {
     );
     assert_eq!(kind == Kind::Mutual, claims.sessions == Limit::NotApplicable, "{name}");
 
-    // Reads and writes alone cannot spin locally on distributed memory at a bounded cost, in these
-    // algorithms.
+    // In these algorithms, a process cannot spin locally on distributed memory at a bounded cost by
+    // reads and writes alone.
     if !claims.primitives.contains(&Primitive::CompareAndSwap) && kind == Kind::Mutual {
         assert_eq!(claims.rmr_dsm.claimed, Growth::Unbounded, "{name}");
     }
 }
 
-/// Every shared access stands on a line of its own with the paper's number behind it.
+/// Every shared access is on its own line, with the paper's number after it.
 fn check_text(claims: &Claims) {
     let (code, _) =
         claims.text.contents.rsplit_once("fn inspect").unwrap_or((claims.text.contents, ""));
-    // Where the entry section begins, or what it begins with.
+    // The beginning of the entry section.
     let entry = ["unsafe fn acquire", "unsafe fn enter", "fn enter_fast", "fn request"];
     let begins = code.lines().position(|line| entry.iter().any(|entry| line.contains(entry)));
     check_lines(claims.text, code, begins.expect("an algorithm has an entry section"));
@@ -83,8 +83,8 @@ fn check_lines(text: Text, code: &str, begins: usize) {
     assert!(numbered >= 2, "{}: {numbered} accesses", text.file);
 }
 
-/// A page of `docs/algorithms` names the algorithm and its text, the index there leads to the page,
-/// and the crate's documentation has the module.
+/// A page of `docs/algorithms` names the algorithm and its text. The index there links to the page.
+/// The crate's documentation has the module.
 fn check_page(claims: &Claims) {
     let Claims { name, text, .. } = claims;
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -166,15 +166,15 @@ mod text {
     locks::for_each_algorithm! { alone => listed!(Native, text_tests) }
 }
 
-/// What the lab explores and what `GroupLock` runs read the bits of the word with the same code.
+/// The lab and `GroupLock` use the same code to read the bits of the word.
 #[test]
 fn the_word_of_phases_is_that_of_grouplock() {
     let explored = include_str!("../../src/group_exclusion/phases_word.rs");
     assert_eq!(explored, include_str!("../../../grouplock/src/cores/phases/word.rs"));
 }
 
-/// A trace tells the number beside the line that was run: so the printed algorithm's lines stand
-/// there each in its own place.
+/// A trace shows the number beside each line that ran. So every line of the printed algorithm must
+/// be in its own place.
 #[test]
 fn the_specimen_has_every_line_of_the_paper_once() {
     let text = <locks::maor_taubenfeld::MaorTaubenfeld as RawGroup<Native>>::claims().text;
@@ -184,8 +184,8 @@ fn the_specimen_has_every_line_of_the_paper_once() {
         .map(|number| number.parse().expect("each line of the text does one line of the paper"))
         .collect();
     numbers.sort_unstable();
-    // All but those that only decide or end something (8, 10, 17, 18, 21, 23-25, 28, 32-34, 48),
-    // and the critical section.
+    // All lines except the critical section and the lines that only decide or end something (8, 10,
+    // 17, 18, 21, 23-25, 28, 32-34, 48).
     let acting = [1..=7, 9..=9, 11..=16, 19..=20, 22..=22, 26..=27, 29..=31, 36..=47, 49..=50];
     assert_eq!(numbers, acting.into_iter().flatten().collect::<Vec<u32>>());
 }

@@ -1,4 +1,4 @@
-//! Processes that come and go, on locks that serve any number of them.
+//! Processes that join and leave, on locks that serve any number of them.
 
 use std::fmt::Debug;
 use std::sync::Barrier;
@@ -23,7 +23,7 @@ use grouplock_algorithms::policy::{Cancelled, Fifo};
 use grouplock_algorithms::raw::{RawGroup, RawMutex};
 use grouplock_algorithms::{CapacityError, Group, Session};
 
-/// Eight threads, 4,000 processes: each of them makes three passages and leaves for good.
+/// Eight threads, 4,000 processes. Each process makes three passages and then leaves the lock.
 const COMING_AND_GOING: Workout = Workout {
     threads: 8,
     sessions: 3,
@@ -41,7 +41,7 @@ fn thousands_of_processes_pass_through_a_mutex() {
         COMING_AND_GOING.mutex::<DvirTaubenfeld1Swap<Watched>>(),
         COMING_AND_GOING.mutex::<DvirTaubenfeld2<Watched>>(),
         COMING_AND_GOING.mutex::<Clh<Watched>>(),
-        // A fixed number of places, which go from hand to hand.
+        // This lock has a fixed number of slots. Processes use them one after another.
         COMING_AND_GOING.mutex::<Anderson<Watched>>(),
         COMING_AND_GOING.mutex::<Bakery<Watched>>(),
         COMING_AND_GOING.mutex::<BlackWhiteBakery<Watched>>(),
@@ -58,7 +58,7 @@ fn thousands_of_processes_pass_through_a_group_lock() {
         COMING_AND_GOING.group::<Handover<Watched, DvirTaubenfeld2<Watched>>>(),
         COMING_AND_GOING.group::<Phases<Watched>>(),
         COMING_AND_GOING.group::<Phases<Watched, Cancelled<Fifo>>>(),
-        // A fixed number of places, but they too go from hand to hand.
+        // This lock also has a fixed number of slots, which processes use one after another.
         COMING_AND_GOING.group::<Petrovic<Watched, Bounded>>(),
         COMING_AND_GOING.group::<Petrovic<Watched, Unbounded>>(),
     ] {
@@ -66,9 +66,9 @@ fn thousands_of_processes_pass_through_a_group_lock() {
     }
 }
 
-/// Who joins gets the private variables and nodes of one who left, as they were left, and no
-/// register changes. So to the lock it is the same process, and what is explored with a fixed set
-/// of processes holds for those that come and go.
+/// A process that joins gets the private variables and nodes of a process that left, unchanged. No
+/// register changes. So for the lock it is the same process: results of explorations with a fixed
+/// set of processes also hold for processes that join and leave.
 fn is_taken_over<L: Debug, P: Debug>(
     lock: &L,
     passage: impl FnOnce(&mut P),
@@ -123,7 +123,7 @@ macro_rules! group_tests {
     };
 }
 
-// Not for `phases`: there a newcomer gets a node that was left, but begins with fresh variables.
+// Not for `phases`: there a new process gets a used node, but starts with fresh variables.
 every_mutex!(Native, mutex_tests);
 every_withdrawing_mutex!(Native, mutex_tests);
 every_group!(Native, group_tests);
@@ -152,12 +152,12 @@ fn handover_never_has_more_than_two_nodes_per_process() {
     assert!(lock.raw().nodes() >= 2);
 }
 
-/// The size the project promises: on two cores this is a few seconds of nothing but hand-overs.
+/// The size that the project promises. On two cores this is a few seconds of hand-overs only.
 #[test]
 fn a_million_passages_of_handover_by_32_threads_over_7_sessions() {
     const THREADS: usize = 32;
-    // The thread sanitizer makes each of them thirty times as long, and one hand-over is as good as
-    // another to it.
+    // Under the thread sanitizer each hand-over takes thirty times as long, and more of them show
+    // nothing new.
     const PASSAGES: usize = if cfg!(tsan) { 100_000 } else { 1_000_000 };
     let lock = Group::<Handover>::new(0).expect("handover serves any number of processes");
     let start = std::time::Instant::now();
@@ -191,7 +191,7 @@ fn many_locks_share_the_nodes_of_a_domain() {
             scope.spawn(move || {
                 let mut random = fastrand::Rng::with_seed(t as u64);
                 for _ in 0..5000 {
-                    // Few locks most of the time, so that they are contended.
+                    // Mostly a few locks, so that they are contended.
                     let which = random.usize(0..LOCKS).min(random.usize(0..LOCKS)) / 4;
                     let held = process.acquire(&locks[which]).expect("nothing was leaked");
                     let others = inside[which].fetch_add(1, std::sync::atomic::Ordering::SeqCst);
@@ -204,7 +204,7 @@ fn many_locks_share_the_nodes_of_a_domain() {
     });
     assert_eq!(domain.nodes(), LOCKS + THREADS);
 
-    // A lock that is gone leaves its node to the next.
+    // A dropped lock leaves its node to the next lock.
     drop(locks);
     let again: Vec<_> = (0..LOCKS).map(|_| domain.lock()).collect();
     let mut process = domain.process();

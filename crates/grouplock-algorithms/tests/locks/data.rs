@@ -1,7 +1,6 @@
-//! Plain data behind every lock, on real threads: what the thread sanitizer and miri watch for
-//! races.
+//! Plain data behind every lock, on real threads. The thread sanitizer and miri check it for races.
 //!
-//! No monitors here, and no clock: nothing but the lock orders the accesses.
+//! There are no monitors and no clock here: only the lock orders the accesses.
 
 use core::cell::UnsafeCell;
 use std::thread;
@@ -19,26 +18,26 @@ const PASSAGES: usize = if cfg!(miri) { 4 } else { 3000 };
 #[derive(Default)]
 struct Counter(UnsafeCell<usize>);
 
-// SAFETY: that the lock under test makes this true is what the test is about.
+// SAFETY: the test checks that the lock under test makes this true.
 unsafe impl Sync for Counter {}
 
 impl Counter {
     /// # Safety
-    /// Nobody writes meanwhile.
+    /// No other thread writes meanwhile.
     unsafe fn get(&self) -> usize {
         // SAFETY: the caller's promise.
         unsafe { *self.0.get() }
     }
 
     /// # Safety
-    /// Nobody else uses the counter meanwhile.
+    /// No other thread uses the counter meanwhile.
     unsafe fn increment(&self) {
         // SAFETY: the caller's promise.
         unsafe { *self.0.get() += 1 }
     }
 }
 
-/// Everyone increments under the lock; no increment may be lost.
+/// Each thread increments under the lock. No increment may be lost.
 fn increments<L: RawMutex<Native>>() {
     let lock = Mutual::<L>::new(THREADS).expect("a few threads are always possible");
     let counter = Counter::default();
@@ -60,7 +59,7 @@ fn increments<L: RawMutex<Native>>() {
     assert_eq!(unsafe { counter.get() }, THREADS * PASSAGES);
 }
 
-/// Every third passage writes and the others read, as a readers-writers lock.
+/// Every third passage writes and the others read, as with a readers-writers lock.
 fn readers_and_writers<G: RawGroup<Native>>() {
     let lock = AsReadersWriters::<G>::new(THREADS).expect("a few threads are always possible");
     let counter = Counter::default();
@@ -78,7 +77,7 @@ fn readers_and_writers<G: RawGroup<Native>>() {
                         drop(inside);
                     } else {
                         let inside = process.read().expect("nothing was leaked");
-                        // SAFETY: no writer is inside together with a reader.
+                        // SAFETY: a writer and a reader are never inside together.
                         let seen = unsafe { counter.get() };
                         drop(inside);
                         assert!(last <= seen, "the counter went back from {last} to {seen}");
@@ -93,7 +92,7 @@ fn readers_and_writers<G: RawGroup<Native>>() {
     assert_eq!(unsafe { counter.get() }, writes);
 }
 
-/// Everyone has a session of their own, and writes.
+/// Each thread has its own session, and writes.
 fn sessions_hand_over<G: RawGroup<Native>>() {
     let lock = Group::<G>::new(THREADS).expect("a few threads are always possible");
     let counter = Counter::default();
@@ -104,7 +103,7 @@ fn sessions_hand_over<G: RawGroup<Native>>() {
             scope.spawn(move || {
                 for _ in 0..PASSAGES {
                     let inside = process.enter(t as u64 + 1).expect("nothing was leaked");
-                    // SAFETY: nobody else has this session.
+                    // SAFETY: no other thread has this session.
                     unsafe { counter.increment() };
                     drop(inside);
                 }

@@ -1,4 +1,4 @@
-//! Requests that are given up, on real threads.
+//! Requests that withdraw, on real threads.
 
 use std::cell::Cell;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -10,7 +10,7 @@ use grouplock_algorithms::monitor::{Report, Watched, Workout};
 use grouplock_algorithms::raw::WithdrawGroup;
 use grouplock_algorithms::{Group, Mutual};
 
-/// Longer than anything here takes, on however busy a machine.
+/// Longer than any step here takes, even on a busy machine.
 const LATE: Duration = Duration::from_secs(60);
 
 /// Real memory on which a thread can be stopped at the end of a doorway.
@@ -18,8 +18,8 @@ const LATE: Duration = Duration::from_secs(60);
 struct Stops;
 
 thread_local! {
-    /// Whom the calling thread tells that it has ended its next doorway, and for whom it waits
-    /// then.
+    /// The channel that reports the end of the calling thread's next doorway, and the channel on
+    /// which the thread waits after that.
     static AFTER_DOORWAY: Cell<Option<(Sender<()>, Receiver<()>)>> = const { Cell::new(None) };
 }
 
@@ -39,8 +39,8 @@ impl Memory for Stops {
     }
 }
 
-/// Half of the requests are given up if they have to wait. Mutual exclusion, first come first
-/// served among the others, nobody left behind.
+/// Half of the requests withdraw if they must wait. The test checks mutual exclusion, first come
+/// first served among the others, and that all passages end.
 fn storm<G: WithdrawGroup<Watched> + 'static>(threads: usize, sessions: u64) -> Report {
     const REQUESTS: usize = 3_200;
     let (passages, seed) = (REQUESTS / threads, threads as u64 * 10 + sessions);
@@ -51,7 +51,7 @@ fn storm<G: WithdrawGroup<Watched> + 'static>(threads: usize, sessions: u64) -> 
     report
 }
 
-/// A process that would have to wait gives up, and neither it nor anybody else is held up by that.
+/// A process that would have to wait withdraws. This delays neither it nor any other process.
 fn gives_up_and_comes_back<G: WithdrawGroup<Native>>() {
     let lock = Group::<G>::new(3).expect("three are always possible");
     let join = || lock.process().expect("there is room");
@@ -67,7 +67,7 @@ fn gives_up_and_comes_back<G: WithdrawGroup<Native>>() {
         };
         assert!(b.enter_unless(2, patience).expect("nothing was leaked").is_none());
         assert_eq!(asked, 3, "it was asked until it gave up");
-        // The gap that it left behind is closed.
+        // The gap that the withdrawn request left is closed.
         drop(c.enter_unless(1, || true).expect("nothing was leaked").expect("nobody waits"));
         drop(inside);
         drop(b.enter_unless(2, || true).expect("nothing was leaked").expect("nobody is inside"));
@@ -92,7 +92,7 @@ mod jayanti_jayanti {
             };
             assert!(b.acquire_unless(patience).expect("nothing was leaked").is_none());
             assert_eq!(asked, 3, "it was asked until it gave up");
-            // Behind the place that `b` has left, and so past it.
+            // It is behind the position that `b` left, so it passes that position.
             assert!(c.acquire_unless(|| true).expect("nothing was leaked").is_none());
             drop(held);
             drop(c.acquire_unless(|| true).expect("nothing was leaked").expect("nobody is inside"));
@@ -100,7 +100,7 @@ mod jayanti_jayanti {
         }
     }
 
-    /// Its node is still in the queue: whoever joins next has it.
+    /// Its node is still in the queue. The next process that joins gets it.
     #[test]
     fn who_gave_up_may_leave_for_good() {
         let lock = Mutual::<JayantiJayanti>::new(0).expect("it serves any number");
@@ -117,7 +117,7 @@ mod jayanti_jayanti {
         }
     }
 
-    /// The monitors are no part of what the sanitizer and miri look at.
+    /// Without monitors: the sanitizer and miri must not check them.
     #[test]
     #[cfg(not(any(miri, tsan)))]
     fn storms() {
@@ -147,7 +147,7 @@ mod handover_withdraw {
         >();
     }
 
-    /// The monitors are no part of what the sanitizer and miri look at.
+    /// Without monitors: the sanitizer and miri must not check them.
     #[test]
     #[cfg(not(any(miri, tsan)))]
     fn storms() {
@@ -157,9 +157,9 @@ mod handover_withdraw {
         }
     }
 
-    /// A late process has swapped itself into `Tail` (line 2) and stops there until all before it
-    /// but the first have given up. It passes their nodes, gets in, and brings the nodes back. So
-    /// there is one node more for each that it passes, and no more in later rounds.
+    /// A late process has swapped itself into `Tail` (line 2). It stops there until all processes
+    /// before it except the first have withdrawn. It passes their nodes, enters, and returns the
+    /// nodes. So there is one more node for each node that it passes, and no more in later rounds.
     #[test]
     fn a_late_process_brings_back_the_nodes_that_it_passed() {
         const PROCESSES: usize = 4;
@@ -184,8 +184,8 @@ mod handover_withdraw {
                     });
                     stopped.recv_timeout(LATE).expect("it ends its doorway");
                 };
-                // `b` waits behind `a`, and `c` behind `b`; the last of them sees the late process
-                // come and gives up, then the other does.
+                // `b` waits behind `a`, and `c` behind `b`. `c` sees the late process arrive and
+                // withdraws. Then `b` withdraws.
                 let mut come_late = Some(come_late);
                 let given_up = b.enter_unless(2, || {
                     let mut come_late = || come_late.take().expect("asked once")();

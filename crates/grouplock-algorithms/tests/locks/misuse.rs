@@ -1,5 +1,5 @@
-//! Bad input: what types cannot refuse is refused with an error that names the mistake, and nothing
-//! is lost.
+//! Bad input: what types cannot refuse is refused with an error that names the mistake. Nothing is
+//! lost.
 
 use grouplock_algorithms::black_white_bakery_gme::{BlackWhiteBakeryGme, MOST_PROCESSES};
 use grouplock_algorithms::burns_lamport::BurnsLamport;
@@ -94,12 +94,12 @@ fn a_leaked_guard_keeps_its_process_inside() {
     assert_eq!(error, EnterError::StillInside);
     assert!(error.to_string().contains("mem::forget"), "{error}");
 
-    // Its session goes on, and others of it come and go.
+    // Its session continues, and other processes enter and leave it.
     let mut other = lock.process().expect("handover serves any number");
     for _ in 0..3 {
         drop(other.enter(7).expect("the same session"));
     }
-    // Neither handle nor lock minds being dropped.
+    // Dropping the handle or the lock does no harm.
     drop(process);
     drop(other);
     drop(lock);
@@ -159,7 +159,7 @@ fn a_leaked_guard_of_a_domain_keeps_its_nodes() {
     assert_eq!(process.acquire(&other).map(drop), Err(EnterError::StillInside));
     drop(process);
     drop(lock);
-    // The node that the leaked guard left in the queue is not handed out again.
+    // The node that the leaked guard left in the queue is not used again.
     let fresh = domain.lock();
     let mut process = domain.process();
     drop(process.acquire(&fresh).expect("nobody holds it"));
@@ -173,7 +173,7 @@ fn a_leaked_writer_keeps_its_session_to_itself() {
     let mut writer = lock.process().expect("handover serves any number");
     std::mem::forget(writer.write().expect("nobody is inside"));
     drop(writer);
-    // Were the session handed out again, this one would walk in beside the leaked writer.
+    // If the session were assigned again, this process would enter beside the leaked writer.
     let lock = std::sync::Arc::new(lock);
     let (tell, told) = std::sync::mpsc::channel();
     let theirs = std::sync::Arc::clone(&lock);

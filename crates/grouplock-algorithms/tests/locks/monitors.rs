@@ -1,4 +1,4 @@
-//! The monitors notice what is wrong: locks that are broken on purpose, run under them.
+//! The monitors notice faults: locks that are broken on purpose run under them.
 
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use grouplock_algorithms::monitor::{Violation, Watched, Workout};
 use grouplock_algorithms::raw::RawGroup;
 use grouplock_algorithms::{CapacityError, Session};
 
-/// What the broken locks pretend to be.
+/// The claims that the broken locks pretend to fulfil.
 fn claims() -> Claims {
     Claims { name: "broken", text: Text::new(file!(), ""), ..Handover::<Watched>::claims() }
 }
@@ -43,14 +43,14 @@ macro_rules! broken_lock {
     };
 }
 
-/// What the monitors object to. Threads that happened to run one after the other give them nothing
-/// to object to; then once more.
+/// What the monitors report. If the threads happened to run one after the other, there is nothing
+/// to report, and the workout runs again.
 fn objection<G: RawGroup<Watched> + 'static>(workout: Workout) -> Violation {
     let outcome = (0..50).find_map(|_| workout.group::<G>().err());
     outcome.expect("a broken lock is noticed")
 }
 
-/// Lets everyone in.
+/// Admits every process at once.
 #[derive(Debug, Default)]
 struct OpenDoor;
 broken_lock!(OpenDoor, |_: &OpenDoor, _| Watched::doorway_end(), |_: &OpenDoor, _| ());
@@ -67,8 +67,7 @@ fn an_open_door_is_good_enough_for_one_session() {
     assert_eq!(workout.group::<OpenDoor>().expect("nothing conflicts").entries, 2000);
 }
 
-/// A right lock, but whoever enters last is never let out of the count: the next session waits for
-/// ever.
+/// A correct lock, except that the last exit is not counted. The next session waits forever.
 #[derive(Debug, Default)]
 struct Forgetful {
     inside: Mutex<(u64, usize, usize)>,
@@ -89,7 +88,7 @@ impl Forgetful {
 
     fn exit(&self) {
         let mut inside = self.inside.lock().expect("no panic while it is held");
-        // The hundredth exit is forgotten.
+        // The hundredth exit is not counted.
         if inside.2 < 100 {
             inside.1 -= 1;
         }
@@ -105,8 +104,8 @@ fn a_lock_that_forgets_leaves_somebody_behind() {
     assert_eq!(violation.property, "nobody left behind");
 }
 
-/// The group lock people write by hand: right, but whoever shares the session inside walks past
-/// those that wait.
+/// A group lock as people write it by hand. It is correct, but requests for the session inside
+/// overtake the waiters.
 #[derive(Debug, Default)]
 struct HandWritten {
     inside: Mutex<(u64, usize)>,

@@ -1,4 +1,5 @@
-//! Concurrent occupancy: processes that ask for one session all get in, though none of them leaves.
+//! Concurrent occupancy: all processes that request one session enter, although none of them
+//! leaves.
 
 use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
@@ -9,8 +10,8 @@ use grouplock_algorithms::Group;
 use grouplock_algorithms::memory::Native;
 use grouplock_algorithms::raw::RawGroup;
 
-/// All threads meet inside, again and again. Were one of them kept out, the others would wait for
-/// ever.
+/// All threads meet inside, again and again. If one of them did not enter, the others would wait
+/// forever.
 fn all_meet_inside<G: RawGroup<Native> + 'static>(threads: usize, rounds: u64) {
     let lock = Arc::new(Group::<G>::new(threads).expect("this many are possible"));
     let meeting = Arc::new(Barrier::new(threads));
@@ -23,7 +24,7 @@ fn all_meet_inside<G: RawGroup<Native> + 'static>(threads: usize, rounds: u64) {
                 let inside = process.enter(round % 3 + 1).expect("nothing was leaked");
                 meeting.wait();
                 drop(inside);
-                // Everyone asks for the same session next.
+                // All threads request the same session next.
                 meeting.wait();
             }
             tell.send(()).expect("the test waits for all threads");

@@ -13,18 +13,18 @@ use grouplock_algorithms::raw::{GiveUp, RawGroup};
 use grouplock_algorithms::recoverable::{Process, Recoverable};
 use grouplock_algorithms::{CapacityError, Session};
 
-/// Longer than anything here takes, on however busy a machine.
+/// Longer than any step here takes, even on a busy machine.
 const LATE: Duration = Duration::from_secs(120);
 
 thread_local! {
-    /// How many steps the process that the thread runs has taken, and after how many it dies.
+    /// How many steps the thread's process has taken, and after how many it dies.
     static STEPS: Cell<usize> = const { Cell::new(0) };
     static LIFE: Cell<usize> = const { Cell::new(usize::MAX) };
-    /// Whether one that would have to wait dies instead: there is nobody else.
+    /// Whether a process that would have to wait dies instead, because there is no other process.
     static ALONE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What the death of a process looks like to those who run it.
+/// The death of a process, as its caller sees it.
 struct Death;
 
 fn step() {
@@ -34,7 +34,7 @@ fn step() {
     }
 }
 
-/// Real memory, whose users may die before any step.
+/// Real memory, on which a process may die before any step.
 #[derive(Clone, Copy, Debug)]
 struct Mortal;
 
@@ -135,7 +135,7 @@ fn session(number: u64) -> Session {
     Session::new(number).expect("numbered from one")
 }
 
-/// Runs `work` as a process that dies after `life` steps. The steps it took, or that it died.
+/// Runs `work` as a process that dies after `life` steps. Returns the steps it took, or its death.
 fn live(life: usize, work: impl FnOnce()) -> Result<usize, Death> {
     STEPS.set(0);
     LIFE.set(life);
@@ -151,7 +151,7 @@ fn live(life: usize, work: impl FnOnce()) -> Result<usize, Death> {
 }
 
 fn enter(lock: &Lock, me: &mut Process, number: u64) {
-    // SAFETY: each test enters and leaves by turns, with processes of its lock.
+    // SAFETY: each test alternates entering and leaving, with processes of its lock.
     unsafe { lock.enter(me, session(number)) };
 }
 
@@ -161,13 +161,13 @@ fn exit(lock: &Lock, me: &mut Process) {
 }
 
 fn died(lock: &Lock, me: Process) {
-    // SAFETY: it joined this lock, and whoever ran it has caught its death.
+    // SAFETY: the process joined this lock, and its caller has caught its death.
     unsafe { lock.died(me) };
 }
 
-/// One is inside and one waits, or dies on the way there; the first leaves, or dies meanwhile. A
-/// third one, who comes for another session than the first, gets in, wherever the two have died.
-/// Then all three places can be had again.
+/// Process `a` is inside. Process `b` waits, or dies on its way there. `a` leaves, or dies
+/// meanwhile. Process `c` requests another session than `a`. It enters, wherever the two have died.
+/// Then all three slots can be used again.
 #[test]
 fn whoever_lives_gets_in_wherever_the_others_died() {
     ALONE.set(true);
@@ -179,7 +179,7 @@ fn whoever_lives_gets_in_wherever_the_others_died() {
             let join = || lock.join().expect("there is a place");
             let (mut a, mut b, mut c) = (join(), join(), join());
             enter(&lock, &mut a, 1);
-            // It cannot get in: at the latest it dies while it waits.
+            // It cannot enter. If it does not die earlier, it dies while it waits.
             let waited = live(asks, || enter(&lock, &mut b, 2)).is_err();
             assert!(waited, "two sessions were inside");
             ends = STEPS.get() <= asks;
@@ -190,7 +190,7 @@ fn whoever_lives_gets_in_wherever_the_others_died() {
             }
             enter(&lock, &mut c, 2);
             exit(&lock, &mut c);
-            // What is dead and was in nobody's way is buried by the next one that has to wait.
+            // A dead process that blocked no request is buried by the next process that must wait.
             enter(&lock, &mut c, 1);
             let mut others = Vec::new();
             while let Ok(other) = lock.join() {
@@ -210,8 +210,8 @@ fn whoever_lives_gets_in_wherever_the_others_died() {
     assert!(cases > 400, "only {cases} cases");
 }
 
-/// A passage takes as many steps among many as among few; to build the links anew takes some for
-/// each place.
+/// A passage takes as many steps among many processes as among few. Building the links again takes
+/// some steps for each slot.
 #[test]
 fn a_passage_costs_a_constant_and_a_repair_is_linear() {
     ALONE.set(true);
@@ -224,7 +224,8 @@ fn a_passage_costs_a_constant_and_a_repair_is_linear() {
             exit(&lock, &mut me);
         };
         let passage = live(usize::MAX, passage).unwrap_or_else(|Death| unreachable!("it is alone"));
-        // All but three are inside, one waits, and one dies as it has left and is about to settle.
+        // All but three are inside, one waits, and one dies after it has left and before it
+        // settles.
         let mut waits = processes.pop().expect("there is another");
         let mut leaves = processes.pop().expect("there is a third");
         for other in &mut processes {
@@ -247,7 +248,8 @@ fn a_passage_costs_a_constant_and_a_repair_is_linear() {
     }
 }
 
-/// Threads whose processes die at random: never two sessions inside, and nobody waits for ever.
+/// Threads whose processes die at random. Two sessions are never inside together, and no process
+/// waits forever.
 #[test]
 fn storm() {
     const THREADS: usize = 4;
@@ -268,7 +270,7 @@ fn storm() {
                     enter(lock, &mut me, which as u64 + 1);
                     INSIDE[which].fetch_add(1, SeqCst);
                     let others = INSIDE[1 - which].load(SeqCst);
-                    // Before the first step of the exit, which may be the last one.
+                    // Before the first step of the exit, which may be the last step of its life.
                     INSIDE[which].fetch_sub(1, SeqCst);
                     assert_eq!(others, 0, "two sessions are inside");
                     exit(lock, &mut me);
@@ -281,8 +283,8 @@ fn storm() {
                     died(lock, me);
                     lock.join()
                 };
-                // A place is free when the dead has been buried, by one that waits: perhaps nobody
-                // does any more.
+                // A slot is free after a waiter has buried its dead owner. Perhaps no process waits
+                // any more.
                 let tries = 1000;
                 for _ in 0..tries {
                     if !matches!(next, Err(CapacityError::Full { .. })) {

@@ -1,5 +1,5 @@
-//! Every lock on real threads, under the monitors: no two sessions inside at once, first come first
-//! served where that is claimed, nobody left behind.
+//! Every lock on real threads, under the monitors: no two sessions are inside together, first come
+//! is first served where that is claimed, and every passage ends.
 
 use grouplock_algorithms as locks;
 use grouplock_algorithms::monitor::{Report, Violation, Watched, Workout};
@@ -11,7 +11,7 @@ fn entries() -> usize {
     const BY_DEFAULT: usize = 8_000;
     std::env::var("GROUPLOCK_ENTRIES").map_or(BY_DEFAULT, |entries| {
         let entries: usize = entries.parse().expect("GROUPLOCK_ENTRIES is a number");
-        // So that it can be shared out evenly.
+        // So that the threads can share it evenly.
         entries.next_multiple_of(32)
     })
 }
@@ -21,7 +21,7 @@ fn workout(threads: usize, sessions: u64) -> Workout {
     Workout { threads, sessions, passages: entries() / threads, seed, ..Workout::default() }
 }
 
-/// Prints what a test saw (`cargo test -- --nocapture` shows it), or fails with the objection.
+/// Prints what a test measured (`cargo test -- --nocapture` shows it), or fails with the report.
 #[track_caller]
 fn expect(outcome: Result<Report, Violation>) -> Report {
     match outcome {
@@ -68,7 +68,7 @@ macro_rules! group_tests {
         }
         #[test]
         fn threads_8_sessions_1() {
-            // With one session there is nothing to wait for: threads that linger inside meet there.
+            // With one session no thread waits: threads that stay inside meet there.
             let report = expect(workout(8, 1).group::<$lock>());
             assert!(report.most_inside >= 2, "{report}");
             assert_eq!(report.switches, 1);
@@ -126,7 +126,7 @@ every_withdrawing_mutex!(Watched, mutex_tests);
 every_group!(Watched, group_tests);
 every_round!(Watched, group_tests);
 
-/// The specimen holds with two processes, and only with two (`schedules` shows three).
+/// The specimen holds with two processes only (`schedules` shows three).
 mod maor_taubenfeld {
     use super::*;
     use locks::maor_taubenfeld::MaorTaubenfeld;

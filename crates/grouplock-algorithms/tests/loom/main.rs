@@ -1,12 +1,12 @@
 //! Every lock under loom: are the orderings strong enough?
 //!
-//! Loom runs a small program in all ways that the Rust memory model allows, and objects to accesses
-//! of the protected data that are not ordered. Two processes go through every lock, three through
-//! every mutex and most group locks. It is the wrong tool for the protocol itself (the explorer of
-//! `grouplock-lab` is for that): sizes stay small.
+//! Loom runs a small program in all ways that the Rust memory model allows, and reports accesses of
+//! the protected data that are not ordered. Two processes use every lock, three use every mutex and
+//! most group locks. Loom is the wrong tool for the protocol itself: the explorer of
+//! `grouplock-lab` checks that. So sizes stay small.
 //!
-//! The specimen `maor_taubenfeld` is not here: its line 39 relies on all writes to a register
-//! having one order, which loom does not model (see `docs/verification.md`).
+//! The specimen `maor_taubenfeld` is not here. Its line 39 needs one order of all writes to a
+//! register, which loom does not model (see `docs/verification.md`).
 
 #[path = "../common/mod.rs"]
 #[macro_use]
@@ -25,15 +25,15 @@ use loom::thread;
 
 use memory::Loom;
 
-/// In this time a model must be explored, also on a busy machine.
+/// The time limit for a model, also on a busy machine.
 const LIMIT: Duration = Duration::from_secs(1800);
 
-/// For so long a model is explored that need not end.
+/// The time for a model that need not end.
 const A_WHILE: Duration = Duration::from_secs(60);
 
-/// Explores `model`, all of it if there is no `bound`, else all with at most so many involuntary
-/// switches; but not for longer than `time`. Whether it came to the end. A process that waits for
-/// ever runs into the limit on branches, and the test fails.
+/// Explores `model`, but not for longer than `time`. Without a `bound` it explores all of it,
+/// otherwise all executions with at most so many involuntary switches. Returns whether it reached
+/// the end. A process that waits forever reaches the limit on branches, and the test fails.
 fn explore(
     bound: Option<usize>,
     time: Duration,
@@ -45,11 +45,11 @@ fn explore(
     builder.preemption_bound = bound;
     builder.max_branches = 10_000;
     builder.max_duration = Some(time);
-    // So often it looks at the clock.
+    // How often it reads the clock.
     builder.checkpoint_interval = 1_000;
     let start = Instant::now();
     builder.check(model);
-    // Loom says nothing when its time is over.
+    // Loom does not report that its time is over.
     start.elapsed() < time
 }
 
@@ -60,10 +60,10 @@ enum Deed {
     Write,
 }
 
-/// The data behind a lock. Loom objects to accesses that nothing orders.
+/// The data behind a lock. Loom reports accesses that nothing orders.
 struct Data(UnsafeCell<usize>);
 
-// SAFETY: loom watches the accesses.
+// SAFETY: loom checks the accesses.
 unsafe impl Sync for Data {}
 // SAFETY: as above.
 unsafe impl Send for Data {}
@@ -72,17 +72,18 @@ impl Data {
     fn inside(&self, deed: Deed) {
         match deed {
             Deed::Read => {
-                // SAFETY: loom objects if anyone writes meanwhile.
+                // SAFETY: loom reports a concurrent write.
                 self.0.with(|data| unsafe { *data });
             }
-            // SAFETY: loom objects if anyone else is at it.
+            // SAFETY: loom reports a concurrent access.
             Deed::Write => self.0.with_mut(|data| unsafe { *data += 1 }),
         }
     }
 }
 
-/// Runs one thread per process. The processes join beforehand, here: joining uses a mutex of `std`,
-/// which loom cannot see, so a process that took over another's nodes would look like a race.
+/// Runs one thread per process. The processes join before that, on this thread. Joining uses a
+/// mutex of `std`, which loom cannot see. So a process that took over another's nodes would look
+/// like a race.
 fn run<L: Send + Sync + 'static, P: Send + 'static>(
     lock: L,
     processes: Vec<P>,
@@ -138,8 +139,8 @@ fn group<M: Memory, G: RawGroup<M> + 'static>(
     assert!(ended, "not explored to its end in {LIMIT:?}");
 }
 
-/// As [`group`], for so long. `watch` is told of each process before each of its passages, and of
-/// how many it has made.
+/// As [`group`], for a limited time. `watch` gets each process before each of its passages, and the
+/// number of passages it has made.
 fn explore_group<M: Memory, G: RawGroup<M> + 'static>(
     bound: Option<usize>,
     time: Duration,
@@ -271,8 +272,8 @@ mod three_processes {
     }
 }
 
-/// Handover, where a node that one process took over from another is used again: that is in its
-/// third passage, as a node rests for one.
+/// Handover, with a node that one process took over from another. It uses the node in its third
+/// passage, because a node rests for one.
 mod nodes_used_again {
     use super::*;
     use core::cell::RefCell;
@@ -282,7 +283,7 @@ mod nodes_used_again {
     use grouplock_algorithms::memory::Word;
 
     thread_local! {
-        /// The nodes that the first process began with, and in how many passages it used another.
+        /// The first nodes of the first process, and in how many passages it used another node.
         /// (Loom runs all threads of a model on one.)
         static SEEN: RefCell<(Vec<Word>, usize)> = const { RefCell::new((Vec::new(), 0)) };
     }
@@ -296,13 +297,14 @@ mod nodes_used_again {
         });
         SEEN.with_borrow_mut(|(own, others)| match (p, made) {
             (0, 0) => *own = spare,
-            // The one that is ready comes first, and is used now.
+            // The node that is ready is the first, and is used now.
             (0, _) => *others += usize::from(!own.contains(&spare[0])),
             _ => {}
         });
     }
 
-    /// Explores the model, which must end, and in which the first process uses a node of another's.
+    /// Explores the model, which must end. In it, the first process must use a node of another
+    /// process.
     fn again<L: RawMutex<Loom> + 'static>(bound: usize, sessions: &'static [&'static [u64]]) {
         let ended =
             explore_group::<Loom, Handover<Loom, L>>(Some(bound), LIMIT, sessions, watch::<L>);
@@ -338,7 +340,7 @@ mod nodes_used_again {
     }
 }
 
-/// Requests that are given up, against each of their rivals.
+/// Requests that withdraw, against each of their rivals.
 mod giving_up {
     use super::*;
     use core::cell::Cell;
@@ -347,16 +349,16 @@ mod giving_up {
     use grouplock_algorithms::raw::{WithdrawGroup, WithdrawMutex};
     use memory::{Relaxed, Swapping};
 
-    /// A session, and whether the request is given up as soon as it has to wait. Loom tries all
-    /// moments for that.
+    /// A session, and whether the request withdraws as soon as it must wait. Loom tries all moments
+    /// for that.
     type Plan = &'static [(u64, bool)];
 
     thread_local! {
-        /// How many requests were given up, and how many were to be and got in. (Loom runs all
-        /// threads of a model on one.)
+        /// How many requests withdrew, and how many should withdraw and entered instead. (Loom runs
+        /// all threads of a model on one.)
         static SEEN: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
-        /// How many processes left when a node had been marked `FORWARD`: only then there are more
-        /// than two for each process.
+        /// How many processes left when a node had been marked `FORWARD`. Only then there are more
+        /// than two nodes for each process.
         static FORWARDED: Cell<usize> = const { Cell::new(0) };
     }
 
@@ -405,17 +407,16 @@ mod giving_up {
         withdraw::<Loom>(Some(4), &[&[(1, false)], &[(1, true)]]);
     }
 
-    /// The successor is between lines 2 and 7, or just past them.
+    /// The successor is between lines 2 and 7, or just after them.
     #[test]
     fn against_a_late_successor() {
         const PLANS: [&[Plan]; 2] = [
             &[&[(2, false)], &[(3, true)], &[(4, false)]],
-            // In one session that reads: both may be inside at once.
+            // In one session that reads, so both may be inside at once.
             &[&[(2, false)], &[(1, true)], &[(1, false)]],
         ];
         for plans in PLANS {
-            // The first is inside, the second goes as far as line 7, and the third as far as line
-            // 2.
+            // The first is inside. The second reaches line 7, and the third reaches line 2.
             withdraw::<Loom>(Some(3), plans);
             assert!(FORWARDED.get() > 0, "no successor was late");
         }
@@ -427,7 +428,7 @@ mod giving_up {
         withdraw::<Loom>(Some(2), &[&[(1, false)], &[(2, true)], &[(1, false)]]);
     }
 
-    /// Both give up, one behind the other.
+    /// Both withdraw, one behind the other.
     #[test]
     fn against_another_that_gives_up() {
         withdraw::<Loom>(Some(2), &[&[(2, false)], &[(3, true)], &[(1, true)]]);
@@ -445,8 +446,8 @@ mod giving_up {
         withdraw::<Relaxed>(None, &[&[(2, false)], &[(3, true)]]);
     }
 
-    /// Each process of [`JayantiJayanti`] makes these requests; whether they are given up as soon
-    /// as they have to wait.
+    /// Each process of [`JayantiJayanti`] makes these requests. The value says whether a request
+    /// withdraws as soon as it must wait.
     fn abort<M: Memory>(bound: Option<usize>, plans: &'static [&'static [bool]]) {
         SEEN.set((0, 0));
         let ended = explore(bound, LIMIT, plans.len(), move || {
@@ -474,7 +475,7 @@ mod giving_up {
         assert!(given_up > 0 && entered > 0, "{given_up} given up, {entered} entered");
     }
 
-    /// Nobody gives up.
+    /// No request withdraws.
     #[test]
     fn jayanti_jayanti_while_nobody_does() {
         mutex::<Swapping, JayantiJayanti<Swapping>>(None, 2, 1);
@@ -502,7 +503,7 @@ mod giving_up {
     }
 }
 
-/// The tests above can fail: with weaker orderings they do.
+/// The tests above can fail: with weaker orderings they fail.
 mod weaker_orderings {
     use super::*;
     use grouplock_algorithms::anderson::Anderson;
@@ -518,8 +519,8 @@ mod weaker_orderings {
     use grouplock_algorithms::pairwise_bakery::PairwiseBakery;
     use memory::{Fenceless, Relaxed};
 
-    /// Lines 7-8 against 10-11: each side writes, then misses what the other wrote, and the
-    /// successor waits for ever.
+    /// Lines 7-8 against 10-11: each side writes, and then misses the other's write. The successor
+    /// waits forever.
     #[test]
     #[should_panic(expected = "exceeded maximum number of branches")]
     fn the_printed_dvir_taubenfeld_1_needs_sequential_consistency() {
@@ -574,7 +575,7 @@ mod weaker_orderings {
         group::<Relaxed, Forums<Relaxed>>(None, &[&[2], &[3]]);
     }
 
-    /// A flag that is set in line 6 after it was cleared for good: the process waits for ever.
+    /// Line 6 sets a flag after it was cleared for the last time. The process waits forever.
     #[test]
     #[should_panic(expected = "exceeded maximum number of branches")]
     fn the_pairwise_bakery_needs_sequential_consistency() {

@@ -1,5 +1,5 @@
-//! Memory by loom: every access is one operation of the Rust memory model, explored in all its
-//! outcomes.
+//! Memory of loom: every access is one operation of the Rust memory model, and loom explores all
+//! its outcomes.
 
 use core::cell::{Cell, RefCell};
 use core::marker::PhantomData;
@@ -8,17 +8,17 @@ use grouplock_algorithms::memory::{Flag, Memory, Number, Ordering, Register, Sit
 use grouplock_algorithms::raw::GiveUp;
 use loom::sync::atomic::{AtomicBool, AtomicPtr, fence};
 
-/// Memory that takes the orderings as they are.
+/// Memory that uses the orderings as they are.
 pub(crate) type Loom = AtStrength<FAITHFUL>;
-/// Memory that takes sequential consistency for acquire and release: what loom does if left to
-/// itself, and what is not enough for some.
+/// Memory that replaces sequential consistency by acquire and release. Loom does this by default.
+/// It is not enough for some locks.
 pub(crate) type Fenceless = AtStrength<FENCELESS>;
-/// Memory that takes the orderings as they are, and whose writes are swaps of the same ordering.
-/// Loom orders the writes to a register only as far as one happens before another, so that a write
-/// may stay unseen for ever after a swap by somebody else; it does order swaps. A swap continues a
-/// release sequence, which a write ends: in that it is stronger.
+/// Memory that uses the orderings as they are, and whose writes are swaps of the same ordering.
+/// Loom orders the writes to a register only if one happens before another. So a write may stay
+/// unseen forever after a swap by another thread. Loom does order swaps. A swap continues a release
+/// sequence, and a write ends it: in this, a swap is stronger.
 pub(crate) type Swapping = AtStrength<SWAPPING>;
-/// Memory that takes every ordering for relaxed.
+/// Memory that makes every ordering relaxed.
 pub(crate) type Relaxed = AtStrength<RELAXED>;
 
 const SWAPPING: u8 = 3;
@@ -26,7 +26,7 @@ const FAITHFUL: u8 = 2;
 const FENCELESS: u8 = 1;
 const RELAXED: u8 = 0;
 
-/// See the names given to it.
+/// See the type aliases.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AtStrength<const STRENGTH: u8>;
 
@@ -40,14 +40,14 @@ impl<const STRENGTH: u8> Memory for AtStrength<STRENGTH> {
 }
 
 thread_local! {
-    /// After how many looks a waiter gives the branch up: see [`give_up_after`]. (Loom runs all
+    /// After how many reads a waiter abandons the branch: see [`give_up_after`]. (Loom runs all
     /// threads of a model on one.)
     static PATIENCE: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// With three processes, two that wait can take turns for ever and hold up the third. This prunes
-/// such runs once a waiter has looked so often. It also hides a wait that never ends, so models of
-/// two processes, where loom itself notices that, do without.
+/// With three processes, two waiters can alternate forever and delay the third. This prunes such
+/// runs after so many reads of a waiter. It also hides a wait that never ends. So models of two
+/// processes do without it: there loom itself notices such a wait.
 pub(crate) fn give_up_after(looks: Option<usize>) {
     PATIENCE.set(looks.unwrap_or(usize::MAX));
 }
@@ -63,7 +63,7 @@ fn wait(condition: impl Fn() -> bool) {
     }
 }
 
-/// Any value fits a pointer: numbers become addresses of nothing.
+/// A pointer can have any value: numbers become addresses of nothing.
 #[derive(Debug)]
 pub(crate) struct LoomRegister<T, const STRENGTH: u8> {
     cell: AtomicPtr<()>,
@@ -89,7 +89,7 @@ impl<T: Value, const STRENGTH: u8> LoomRegister<T, STRENGTH> {
         })
     }
 
-    /// Compare-and-swap that tells what was there.
+    /// Compare-and-swap that returns the previous value.
     fn exchange(&self, old: T, new: T, order: Ordering) -> Result<T, T> {
         let cas = |order| {
             let failure = match order {
@@ -104,11 +104,11 @@ impl<T: Value, const STRENGTH: u8> LoomRegister<T, STRENGTH> {
     }
 }
 
-/// Does `step` with an order that loom models. Loom takes sequentially consistent accesses for
+/// Does `step` with an order that loom models. Loom treats sequentially consistent accesses as
 /// acquire and release only, but it does model sequentially consistent fences. An access between
-/// two of those is at least as strong as the access it stands for, and where all accesses to the
-/// registers concerned are sequentially consistent it is exactly as strong: then both allow the
-/// interleavings and nothing else.
+/// two such fences is at least as strong as the access it replaces. If all accesses to the
+/// registers concerned are sequentially consistent, it is exactly as strong: then both allow only
+/// the interleavings.
 fn ordered<const STRENGTH: u8, R>(
     order: Ordering,
     weaker: Ordering,
@@ -180,7 +180,7 @@ impl<T: Value, const STRENGTH: u8> Register<T> for LoomRegister<T, STRENGTH> {
     }
 }
 
-/// A plain boolean: the model has no use for sleeping.
+/// A plain boolean: the model does not need to sleep.
 #[derive(Debug)]
 pub(crate) struct LoomFlag<const STRENGTH: u8>(AtomicBool);
 

@@ -168,9 +168,9 @@ fn spawn<F: Fn()>(stack: usize, work: F) -> nix::Result<Pid> {
     }
     let mut stack = vec![0_u128; stack.div_ceil(size_of::<u128>())];
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-    // SAFETY: the stack is aligned, ours, and the child is done with it when `clone` returns, since
-    // it has become another program or has ended. `work` lives as long. What it writes to is not
-    // used by this thread meanwhile, which sleeps; other threads share memory with it as with any
+    // SAFETY: the stack is aligned and ours. When `clone` returns, the child does not use it any
+    // more: it has become another program or has ended. `work` lives as long. This thread sleeps
+    // meanwhile and does not use what `work` writes. Other threads share memory with it as with any
     // thread. Its signal actions and descriptors are its own.
     let child = unsafe {
         let top = stack.as_mut_ptr_range().end;

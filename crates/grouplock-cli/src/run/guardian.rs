@@ -181,9 +181,9 @@ fn introduction(listen: &OwnedFd) -> Option<(Pid, ProcessHandle)> {
         }
     };
     let handle = ProcessHandle::open(Pid::from_raw(number)).ok()?;
-    // If the command has ended and was reaped, another process may have its number by now. That
-    // process has another parent. If our parent dies between the two calls, both processes get the
-    // same new parent, so it tries twice.
+    // If the command has ended and was reaped, another process may have its number. That process
+    // has another parent. If our parent dies between the two calls, both processes get the same new
+    // parent, so it tries twice.
     let sibling = (0..2).any(|_| parent_of(number) == Some(getppid().as_raw()));
     sibling.then_some((Pid::from_raw(number), handle))
 }

@@ -249,8 +249,8 @@ impl Watch {
     }
 
     /// Waits for the end of the threads, after the rooms were left. Each thread keeps a room
-    /// handle. As long as a handle lives, its slot stays locked by everyone who inherited the
-    /// descriptor.
+    /// handle. As long as a handle lives, all processes that inherited the descriptor keep its slot
+    /// locked.
     pub(super) fn end(self) {
         for thread in self.threads {
             // It does not panic.

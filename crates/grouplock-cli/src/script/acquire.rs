@@ -106,8 +106,8 @@ fn begin(arguments: &Arguments) -> Result<ExitCode, AcquireError> {
     let order = Order { arguments, request, kept, owner, stops };
     loop {
         let (answer, socket) = UnixStream::pair().map_err(system("make a socket"))?;
-        // SAFETY: this process has a single thread, so the child may do whatever its parent might
-        // have done.
+        // SAFETY: this process has a single thread, so the child may do anything that its parent
+        // may do.
         let child = match unsafe { fork() }.map_err(system("start a keeper"))? {
             ForkResult::Parent { child } => child,
             ForkResult::Child => {
@@ -200,7 +200,7 @@ fn keep(order: &Order<'_>, mut socket: UnixStream) -> ExitCode {
     if detached.is_ok() && sent.is_ok() {
         stay(&guard, &signals, owner, arguments.duration_limit, socket);
     }
-    // Nobody can get a report.
+    // No process can get a report.
     _ = guard.leave();
     ExitCode::SUCCESS
 }

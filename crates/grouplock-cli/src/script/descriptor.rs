@@ -135,7 +135,7 @@ pub(crate) fn enter(arguments: &EnterArguments) -> ExitCode {
 fn try_enter(arguments: &EnterArguments) -> Result<ControlFlow<Ending, String>, EnterError> {
     let (entrance, number) = (&arguments.entrance, arguments.fd);
     let descriptor = descriptor(number)?;
-    // If it is unknown, our parent.
+    // If the caller is unknown, take our parent.
     let (pid, command) = caller().map_or_else(
         || (getppid(), "grouplock enter".to_owned()),
         |Caller { pid, command, .. }| (pid, command),

@@ -13,9 +13,8 @@ static PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
 /// Whether stdout was closed. The runtime opens /dev/null in its place.
 static STDOUT_CLOSED: AtomicBool = AtomicBool::new(false);
 
-// SAFETY: the C library calls what this section lists once each before `main`, on the only thread.
-// The function makes system calls and writes atomics, and needs nothing that `main` would have
-// prepared.
+// SAFETY: the C library calls each function in this section once before `main`, on the only thread.
+// The function makes system calls and writes atomics. It needs nothing that `main` prepares.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEFORE_MAIN: extern "C" fn() = {

@@ -1,4 +1,4 @@
-//! What is asked and answered, and what can be wrong about it.
+//! Requests, answers, and deliberate faults in them.
 
 use grouplock_etcd::proto::{DeleteRangeRequest, KeyValue, Request, RequestOp, TxnRequest};
 use grouplock_etcd::protocol::{Entrant, Holder};
@@ -6,55 +6,54 @@ use grouplock_etcd::view::{Entry, Phase, View};
 
 use crate::truth::epoch_told;
 
-/// What is done wrong on purpose.
+/// A deliberate fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Mutant {
-    /// Nothing.
+    /// No fault.
     None,
-    /// Who comes in from the queue does not check that its own entry still exists: etcd's old bug.
+    /// A claim does not check that its own entry still exists. This is etcd's old bug.
     ClaimUnchecked,
-    /// Who comes in from the queue always begins a new epoch, although a holder of its session is
-    /// inside.
+    /// A claim always begins a new epoch, even with a holder of its session inside.
     ClaimOpens,
-    /// Who comes in from the queue leaves the phase of the session before.
+    /// A claim keeps the phase of the session before.
     ClaimKeepsPhase,
-    /// Who leaves after having asked twice leaves no tombstone.
+    /// A client that asked twice leaves no tombstone when it leaves.
     NoTombstone,
-    /// Who is queued comes in without waiting for its turn.
+    /// A waiter claims before its turn.
     Impatient,
-    /// Who enters at once does not look for others in the queue.
+    /// A client that enters at once does not check the queue for others.
     Blind,
-    /// Who knocks does not look for anybody in the queue.
+    /// A knock does not check the queue.
     BlindKnock,
-    /// Who knocks does not look for its tombstone.
+    /// A knock does not check for its tombstone.
     UndeadKnock,
-    /// Who comes to an empty room leaves the phase that is over.
+    /// A knock at an empty room keeps the phase that is over.
     KnockKeepsPhase,
-    /// Who is inside believes it for as long as it likes.
+    /// A holder ignores its own clock.
     Trusting,
-    /// Who enters a room that is empty joins the phase that is over, if it was one of its session.
+    /// A client that enters an empty room joins the phase that is over, if it has its session.
     JoinsAlone,
-    /// Who joins by a view does not check that its witness is present.
+    /// A join by a view does not check that its witness is present.
     NoWitness,
-    /// Who joins by a view does not look for others in the queue.
+    /// A join by a view does not check the queue for others.
     BlindJoin,
-    /// Who writes the epoch down does not check that nobody else has.
+    /// A client that writes the epoch does not check that it is not written yet.
     SettlesTwice,
-    /// Who writes the epoch down takes its own position.
+    /// A client that writes the epoch takes its own position.
     SettlesOwn,
-    /// Who leaves lets in those whose entries are gone.
+    /// A client that leaves admits waiters whose entries are gone.
     HeirsUnchecked,
-    /// Who leaves lets others in although its own session is still inside.
+    /// A client that leaves admits others while its own session is still inside.
     HandsOverEarly,
-    /// Who leaves lets others in, and leaves its own phase as it is.
+    /// A client that leaves admits others and keeps its own phase.
     HandOverKeepsPhase,
-    /// Who opens a phase does not say that somebody died before it.
+    /// The opener of a phase does not write that there was a death before it.
     Silent,
-    /// Who was told of the dead writes that down although it is not present any more.
+    /// A client with a report of deaths writes it down although it is not present any more.
     BuriesLate,
-    /// Who gives up leaves its mark.
+    /// A client that withdraws leaves its mark.
     KeepsMark,
-    /// Who was let in by another does not ask its own clock.
+    /// A client that another admitted does not check its own clock.
     TrustsTheWatch,
 }
 
@@ -63,21 +62,21 @@ pub(crate) enum Ask {
     Knock,
     Join(Phase, i64, Entry),
     Enter,
-    /// What is there?
+    /// Which keys exist?
     Look(i64),
     Settle(i64, View),
     Claim(i64, View),
-    /// The position, whether it has asked twice, and what the mirror shows, if it has one.
+    /// The position, whether the client has asked twice, and its mirror, if it has one.
     Leave(i64, bool, Option<View>),
     Abandon,
     Bury(Grave),
 }
 
-/// What the one who has opened a phase was told of the dead, to be written down.
+/// The report of deaths that the opener of a phase writes down.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Grave {
     pub(crate) inside: Holder,
-    /// Only that it has noticed: it holds back before it comes in.
+    /// Writes only that it has noticed: it waits before it enters.
     pub(crate) notice: bool,
 }
 
@@ -87,14 +86,14 @@ pub(crate) enum Answer {
     Unsettled(i64, Option<View>),
     Queued(i64),
     Absent,
-    /// To one who has knocked or joined: it is not so.
+    /// The answer to a knock or a join whose condition does not hold.
     NotSo,
     Left,
     NoLease,
 }
 
 impl Mutant {
-    /// What is sent, with what is wrong about it.
+    /// The transaction that is sent, with the fault of this mutant.
     pub(crate) fn request(self, entrant: &Entrant, ask: &Ask) -> TxnRequest {
         let mut request = match ask {
             Ask::Knock => entrant.knock(b"w", b"m"),
@@ -125,7 +124,7 @@ impl Mutant {
                 keep_phases(&mut inner(&mut request).success);
             }
             (Mutant::KnockKeepsPhase, Ask::Knock) => {
-                // It still has to be recognised.
+                // The knock must stay recognisable.
                 request
                     .success
                     .retain(|step| !matches!(step.request, Some(Request::DeleteRange(_))));
@@ -193,7 +192,7 @@ impl Mutant {
     }
 }
 
-/// The transaction that is done first within a transaction.
+/// The first transaction nested in a transaction.
 fn inner(txn: &mut TxnRequest) -> &mut TxnRequest {
     match &mut txn.success[0].request {
         Some(Request::Txn(inner)) => inner,

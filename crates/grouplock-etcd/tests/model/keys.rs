@@ -1,4 +1,4 @@
-//! Which key is whose.
+//! Keys and their owners.
 
 use grouplock_etcd::keys::{Keys, Span, group, session_of};
 

@@ -1,5 +1,5 @@
-//! The transactions, explored: whatever is late, lost, repeated or expired, no two sessions are
-//! inside at once. Beside them the parts that need no server.
+//! The transactions, explored. Requests may be late, lost or repeated, and leases may expire: no
+//! two sessions are inside at once. This program also tests the parts that need no server.
 
 mod asks;
 mod keys;
@@ -27,7 +27,7 @@ fn world(sessions: &[&'static str]) -> World {
     }
 }
 
-/// Explores everything, and all must hold. The number of states.
+/// Explores everything. All properties must hold. Returns the number of states.
 fn holds(world: World) -> usize {
     let name = format!("{world:?}");
     let checker = world.checker().threads(2).spawn_bfs().join();
@@ -38,7 +38,7 @@ fn holds(world: World) -> usize {
     states
 }
 
-/// Explores until the property is violated, and it must be.
+/// Explores until the property is violated. It must be violated.
 fn convicted(world: World, property: &'static str) {
     let name = format!("{world:?}");
     let until = HasDiscoveries::AnyOf([property].into());
@@ -75,7 +75,7 @@ fn three_of_a_session_who_join_by_their_mirrors() {
 fn two_that_withdraw_on_a_bad_network_with_expiring_leases() {
     let bad = World { resends: 1, expiries: 1, withdrawals: true, ..world(&["a", "a"]) };
     holds(bad.clone());
-    // Two of different sessions are never inside together, which else is asked for.
+    // Clients of different sessions are never inside together. `holds` demands that some are.
     let world = World { mirrors: 1, sessions: vec!["a", "b"], ..bad };
     let checker = world.checker().threads(2).spawn_bfs().join();
     println!("{} states: {world:?}", checker.unique_state_count(), world = checker.model());
@@ -84,7 +84,7 @@ fn two_that_withdraw_on_a_bad_network_with_expiring_leases() {
     }
 }
 
-/// Everybody twice, so that old requests meet new ones. For `cargo xtask soak`.
+/// Every client enters twice, so that old requests meet new ones. For `cargo xtask soak`.
 #[test]
 #[ignore = "takes minutes; cargo xtask soak runs it"]
 fn soak_three_with_everything() {
@@ -105,7 +105,7 @@ fn soak_four_with_mirrors() {
     holds(World { expiries: 1, mirrors: 1, ..world(&["a", "b", "b", "a"]) });
 }
 
-/// The bug of etcd's own Lock: one whose lease ran out while it waited is let in.
+/// The bug of etcd's own Lock: it admits a waiter whose lease has expired.
 #[test]
 fn who_comes_in_without_looking_for_its_own_key_is_convicted() {
     let bug = World { expiries: 1, mutant: Mutant::ClaimUnchecked, ..world(&["a", "b", "a"]) };
@@ -113,14 +113,14 @@ fn who_comes_in_without_looking_for_its_own_key_is_convicted() {
     convicted(bug, EXCLUSION);
 }
 
-/// Each mutant where it is convicted, and of what.
+/// Each mutant, where it is convicted, and the property that it violates.
 #[test]
 fn whoever_does_one_thing_wrong_is_convicted() {
     let two = world(&["a", "b"]);
     let fellows = world(&["a", "a"]);
     let three = world(&["a", "b", "a"]);
     let died = World { expiries: 1, ..world(&["a", "a", "a"]) };
-    // Who asks twice writes its phase down although it is alone.
+    // A client that asks twice writes its phase down although it is alone.
     let stale = World { resends: 1, ..world(&["b", "a", "b"]) };
     let again = World { rounds: 2, ..fellows.clone() };
     for (mutant, world, property) in [

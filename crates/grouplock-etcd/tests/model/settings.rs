@@ -1,4 +1,4 @@
-//! What a position and the environment say about the servers.
+//! What a place and the environment say about the servers.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! As much of etcd as the transactions need: keys with revisions, leases, transactions within
+//! The part of etcd that the transactions need: keys with revisions, leases, and nested
 //! transactions.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ pub(crate) struct Store {
     pub(crate) leases: BTreeSet<i64>,
 }
 
-/// A key was to be put under a lease that is not there.
+/// A put names a lease that does not exist.
 #[derive(Debug)]
 pub(crate) struct NoLease;
 
@@ -31,7 +31,7 @@ impl Store {
         self.keys.range(span.start.clone()..span.end.clone()).map(|(_, kv)| kv)
     }
 
-    /// A lease is over: its keys go, at one revision.
+    /// Ends a lease. All its keys are deleted at one revision.
     pub(crate) fn end(&mut self, lease: i64) {
         self.leases.remove(&lease);
         let before = self.keys.len();
@@ -41,9 +41,9 @@ impl Store {
         }
     }
 
-    /// Does a transaction, or nothing at all.
+    /// Executes a transaction completely, or not at all.
     pub(crate) fn txn(&mut self, request: &TxnRequest) -> Result<TxnResponse, NoLease> {
-        // etcd looks for the leases of what it is going to put before it puts anything.
+        // etcd checks the leases of all puts before the first put.
         self.check(request)?;
         let mut changed = false;
         let mut response = self.apply(request, &mut changed);
@@ -120,7 +120,7 @@ impl Store {
         ResponseOp { response: Some(response) }
     }
 
-    /// What a watch has told so far, if it is up to date.
+    /// What a watch has reported so far, if it is up to date.
     pub(crate) fn view(&self, keys: &Keys) -> View {
         let kvs: Vec<KeyValue> = self.in_span(&keys.state()).cloned().collect();
         View::of(keys, self.revision, &kvs)
@@ -137,7 +137,7 @@ impl Store {
         self.in_span(&span).cloned().collect()
     }
 
-    /// On an empty range a comparison sees zeros.
+    /// On an empty range a comparison reads zeros.
     fn holds(&self, compare: &Compare) -> bool {
         let target = CompareTarget::try_from(compare.target).expect("a known target");
         assert_eq!(compare.result, i32::from(CompareResult::Equal), "nobody asks for else");

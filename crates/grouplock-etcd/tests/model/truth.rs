@@ -1,31 +1,32 @@
-//! What has really happened, written down by the model itself and not read from the keys: who came
-//! in, who left and who died inside.
+//! What really happened: which clients entered, left and died inside. The model records it itself
+//! and does not read it from the keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use grouplock_etcd::protocol::Holder;
 
-/// Who: its number and its round.
+/// The number of a client, and its round.
 pub(crate) type Id = (usize, u8);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Truth {
-    /// Who waits or is inside.
+    /// All waiters and holders.
     present: BTreeSet<Id>,
-    /// Who has come in and not left: the revision at which it came in.
+    /// The clients that entered and did not leave, with the revision of their entry.
     came: BTreeMap<Id, i64>,
-    /// Who died inside and was not buried: the revisions at which it came in and died.
+    /// The clients that died inside and are not buried, with the revisions of their entry and
+    /// death.
     died: BTreeMap<Id, (i64, i64)>,
-    /// Who died inside, buried or not.
+    /// All clients that died inside, buried or not.
     ever: BTreeSet<Id>,
     /// The largest epoch so far.
     epoch: i64,
-    /// Whether those of that phase are told that somebody died before it.
+    /// Whether the holders of that phase have a report of an earlier death.
     told: bool,
-    /// Whether somebody has left after it had died. Some may have been told, and others need not be
-    /// any more.
+    /// Whether a client left after its death. Some holders may have a report of it. The others need
+    /// none any more.
     late: bool,
-    /// The largest epoch of a phase that is over, as nobody was present any more.
+    /// The largest epoch of a phase that is over. No client of it is present any more.
     over: i64,
 }
 
@@ -39,10 +40,10 @@ impl Truth {
         self.came.entry(who).or_insert(revision);
     }
 
-    /// Somebody knows that it is inside and that these died, by what it saw at a revision. Whether
-    /// that is right: the epoch is none of a phase that is over; the dead have died; an opener
-    /// knows all who had died in earlier phases and are not buried; and either all of a phase are
-    /// told of a death before it, or none.
+    /// A client learns at revision `seen` that it is inside and that `dead` died. Four conditions
+    /// are checked. The epoch belongs to no phase that is over. All of `dead` have died. An opener
+    /// knows every death of an earlier phase that is not buried. Either all holders of a phase have
+    /// a report of an earlier death, or none has.
     pub(crate) fn entered(&mut self, inside: &Holder, dead: &BTreeSet<Id>, seen: i64) -> Verdict {
         let buried = inside.died.as_ref().is_some_and(|kv| kv.value == epoch_told(inside.epoch));
         let told = buried || !dead.is_empty();
@@ -63,7 +64,7 @@ impl Truth {
         self.present.contains(&who)
     }
 
-    /// Somebody asks to leave, and is told how many of its keys were there. Whether that is right.
+    /// A client leaves and learns how many of its keys existed. Whether the number is right.
     pub(crate) fn left(&mut self, who: Id, deleted: i64) -> bool {
         let marked = self.came.contains_key(&who) || self.died.contains_key(&who);
         let expected = i64::from(self.present.contains(&who)) + i64::from(marked);
@@ -74,7 +75,7 @@ impl Truth {
         deleted == expected
     }
 
-    /// The lease of one person has ended.
+    /// The lease of a client has ended.
     pub(crate) fn expired(&mut self, person: usize, revision: i64) {
         let dying = self.came.iter().filter(|(id, _)| id.0 == person);
         self.died.extend(dying.map(|(id, came)| (*id, (*came, revision))));
@@ -84,9 +85,8 @@ impl Truth {
         self.note_end();
     }
 
-    /// Somebody has written down that these died before its phase, so that they are told of no
-    /// more. Whether that is right: it is present, so that somebody knows who was told; and they
-    /// are dead.
+    /// A client writes down that `dead` died before its phase, which ends their reports. This is
+    /// right if the client is present, so that a holder knows the report, and if they are dead.
     pub(crate) fn buried(&mut self, who: Id, dead: &BTreeSet<Id>) -> bool {
         self.died.retain(|id, _| !dead.contains(id));
         self.present.contains(&who) && !dead.iter().any(|id| self.came.contains_key(id))
@@ -99,13 +99,13 @@ impl Truth {
     }
 }
 
-/// What was right.
+/// Which conditions hold.
 pub(crate) struct Verdict {
     pub(crate) epochs: bool,
     pub(crate) deaths: bool,
 }
 
-/// What is written down by one who was told of the dead: in which phase.
+/// The record of an opener with a report of deaths: its phase.
 pub(crate) fn epoch_told(epoch: i64) -> Vec<u8> {
     epoch.to_string().into_bytes()
 }

@@ -1,4 +1,4 @@
-//! The queue as the servers tell it.
+//! The queue as the servers report it.
 
 use grouplock_etcd::keys::Keys;
 use grouplock_etcd::proto::{Event, EventType, KeyValue};

@@ -1,6 +1,6 @@
-//! Some who want to enter, a network that is late and repeats itself, leases that run out, watches
-//! that lag: as a state machine for stateright. What they ask and how they read the answers is the
-//! text that ships.
+//! A state machine for stateright. Clients want to enter. The network delays and repeats messages,
+//! leases expire, and watches lag. The clients send the requests and read the answers with the code
+//! that ships.
 
 use std::collections::BTreeSet;
 
@@ -16,40 +16,40 @@ use crate::truth::{Id, Truth};
 
 /// No two sessions are inside at once.
 pub(crate) const EXCLUSION: &str = "no two sessions are inside at once";
-/// Those inside together have one epoch, and it is larger than those of phases that are over.
+/// All holders of a phase have one epoch. It is larger than the epochs of all phases that are over.
 pub(crate) const EPOCHS: &str = "epochs are shared and grow";
-/// Nobody passes one of another session who came before.
+/// No request passes an earlier request of another session.
 pub(crate) const ORDER: &str = "first come, first served";
-/// Who opens a phase is told of all who died before, and all of its phase are told that somebody
-/// did. Nobody is told of one who did not die inside.
+/// The opener of a phase gets a report of all earlier deaths. All other holders of its phase learn
+/// that there was a death. Only deaths inside are reported.
 pub(crate) const DEATHS: &str = "deaths are told";
-/// Who leaves is told how many of its keys were there.
+/// A client that leaves learns how many of its keys existed.
 pub(crate) const LEAVING: &str = "who leaves is told the truth";
-/// Who is not in the queue any more changes nothing by coming in from there.
+/// A claim changes nothing if its entry is not in the queue any more.
 pub(crate) const TRACE: &str = "who is gone leaves no trace";
-/// When nothing more can happen, nobody waits and no entry is left in the queue.
+/// When nothing more can happen, no client waits and no entry is left in the queue.
 pub(crate) const REST: &str = "nobody is left behind";
 
-/// What is explored.
+/// The model that is explored.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
-    /// The session of each who wants to enter.
+    /// The session of each client.
     pub(crate) sessions: Vec<&'static str>,
-    /// How often each enters.
+    /// How often each client enters.
     pub(crate) rounds: u8,
-    /// How many requests may be sent again while the first is on its way, or after its answer was
+    /// How many requests may be sent again: while the first is on its way, or after its answer was
     /// lost.
     pub(crate) resends: u8,
-    /// How many leases may run out.
+    /// How many leases may expire.
     pub(crate) expiries: u8,
-    /// How often somebody may look at its mirror before it asks or leaves; who waits looks as often
-    /// as it likes.
+    /// How often clients may read their mirrors before they ask or leave. Waiters read them without
+    /// a limit.
     pub(crate) mirrors: u8,
-    /// Whether they knock first.
+    /// Whether clients knock first.
     pub(crate) knocks: bool,
-    /// Whether those who wait may give up.
+    /// Whether waiters may withdraw.
     pub(crate) withdrawals: bool,
-    /// Whether openers that are told of a death write down that they noticed, and hold back.
+    /// Whether an opener with a report of a death writes down that it noticed, and waits.
     pub(crate) delay: bool,
     pub(crate) mutant: Mutant,
 }
@@ -61,10 +61,10 @@ pub(crate) struct State {
     resends: u8,
     expiries: u8,
     mirrors: u8,
-    /// The last who came in: its epoch and its session.
+    /// The last holder that entered: its epoch and its session.
     last: (i64, &'static str),
     truth: Truth,
-    /// What has gone wrong so far.
+    /// The properties that were violated so far.
     wrong: BTreeSet<&'static str>,
 }
 
@@ -72,15 +72,15 @@ pub(crate) struct State {
 struct Person {
     stage: Stage,
     round: u8,
-    /// Its own clock says that its lease may be over.
+    /// Its own clock says that its lease may have expired.
     doubts: bool,
     /// Whether it has sent a request to enter twice.
     resent: bool,
-    /// What its watch has told so far.
+    /// The view that its watch has reported so far.
     mirror: Option<View>,
-    /// What is on its way to the server. The network keeps no order.
+    /// The requests on their way to the server. The network keeps no order.
     asked: Vec<(u8, Ask)>,
-    /// What is on its way back.
+    /// The answers on their way back.
     told: Vec<(u8, Ask, Answer)>,
 }
 
@@ -88,35 +88,35 @@ struct Person {
 #[expect(clippy::large_enum_variant, reason = "most people ask for something most of the time")]
 enum Stage {
     Outside,
-    /// An answer is awaited.
+    /// The client waits for an answer.
     Asking(Ask),
     Queued(i64),
     Inside(i64, i64),
-    /// Its lease is over, and it knows.
+    /// Its lease has expired, and the client knows it.
     Lost,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Ask(usize),
-    /// The server gets the n-th of its requests.
+    /// The server receives the n-th request of a client.
     Serve(usize, usize),
-    /// It gets the n-th of its answers.
+    /// A client receives the n-th of its answers.
     Hear(usize, usize),
-    /// The n-th of its answers is lost, and it asks again.
+    /// The n-th answer of a client is lost, and the client asks again.
     Lose(usize, usize),
-    /// It asks again before there is an answer.
+    /// A client asks again before it has an answer.
     AskAgain(usize),
-    /// It gives up a request that was not answered.
+    /// A client withdraws a request that was not answered.
     GiveUp(usize),
-    /// Its watch tells everything up to now.
+    /// The watch of a client reports everything up to now.
     Watch(usize),
-    /// It sees in its mirror that it is its turn, that it is inside, or that it is out of the
-    /// queue.
+    /// A client reads in its mirror that it may claim, that it is inside, or that its entry is
+    /// gone.
     Look(usize),
     Leave(usize),
     Doubt(usize),
-    /// The server ends its lease.
+    /// The server ends the lease of a client.
     Expire(usize),
 }
 
@@ -130,7 +130,7 @@ impl World {
         Entrant { keys: keys(), group: self.sessions[who].to_owned(), id, lease: lease(who) }
     }
 
-    /// How a waiter stands by its mirror.
+    /// What a waiter may do, by its mirror.
     fn turn(&self, person: &Person, position: i64) -> Turn {
         match person.mirror.as_ref().and_then(|view| view.turn(position)) {
             None => Turn::Wait,
@@ -140,7 +140,7 @@ impl World {
         }
     }
 
-    /// The server does what is asked.
+    /// The server executes a request.
     fn serve(&self, state: &mut State, who: usize, round: u8, ask: &Ask) -> Answer {
         let (entrant, id) = (self.entrant(who, round), (who, round));
         if let Ask::Look(position) = ask {
@@ -217,7 +217,7 @@ impl World {
                 Answer::Left
             }
             Ask::Abandon => {
-                // It does not know what there is to delete.
+                // The client does not know which keys it has to delete.
                 state.truth.left(id, 0);
                 Answer::Left
             }
@@ -226,14 +226,14 @@ impl World {
                 if response.succeeded && !state.truth.buried(id, &dead) {
                     state.wrong.insert(DEATHS);
                 }
-                // Nobody waits for it.
+                // No client waits for this answer.
                 Answer::Absent
             }
             Ask::Look(_) => unreachable!("it was answered"),
         }
     }
 
-    /// Somebody has come in, whether it knows or not.
+    /// Records that a client is admitted, even if it does not know yet.
     fn come(&self, state: &mut State, id: Id, position: i64) {
         let passed = state
             .store
@@ -247,7 +247,7 @@ impl World {
         state.truth.came(id, now);
     }
 
-    /// Somebody gets to know that it is inside, by what it saw at a revision. What must hold then.
+    /// Checks what must hold when a client learns at revision `seen` that it is inside.
     fn let_in(&self, state: &mut State, _id: Id, inside: Holder, seen: i64) -> Answer {
         let right = state.truth.entered(&inside, &ids(&inside.dead), seen);
         if !right.epochs {
@@ -259,14 +259,14 @@ impl World {
         Answer::Inside(inside)
     }
 
-    /// Somebody believes to be inside.
+    /// A client believes that it is inside.
     fn believe(&self, state: &mut State, who: usize, inside: &Holder) {
         let (epoch, session) = (inside.epoch, self.sessions[who]);
         let person = &mut state.people[who];
         person.stage = Stage::Inside(inside.position, epoch);
         if inside.opened_phase && !inside.dead.is_empty() {
-            // It does not wait for an answer, so it may have left when this arrives: as if it had
-            // waited for too long.
+            // The client does not wait for an answer. It may have left when this request arrives,
+            // as if it had waited for too long.
             let grave = |notice| Ask::Bury(Grave { inside: inside.clone(), notice });
             if self.delay {
                 person.asked.push((person.round, grave(true)));
@@ -293,7 +293,7 @@ impl World {
 
     fn hear(&self, state: &mut State, who: usize, round: u8, ask: &Ask, answer: Answer) {
         let person = &mut state.people[who];
-        // An answer to something it does not ask any more.
+        // The client does not wait for this answer any more.
         if round != person.round || person.stage != Stage::Asking(ask.clone()) {
             return;
         }
@@ -333,7 +333,7 @@ impl World {
         person.asked.push((person.round, ask));
     }
 
-    /// What to ask first.
+    /// The first request.
     fn first(&self, person: &Person, who: usize) -> Ask {
         match person.mirror.as_ref().map(|view| view.guess(self.sessions[who])) {
             Some(Guess::Joinable(phase, position, entry)) => Ask::Join(phase, position, entry),
@@ -349,7 +349,7 @@ impl World {
         }
     }
 
-    /// Whether its watch has something to tell that makes a difference to what it does next.
+    /// Whether its watch can report something that changes its next step.
     fn has_news(&self, state: &State, who: usize) -> bool {
         let person = &state.people[who];
         let mut now = state.store.view(&keys());
@@ -380,7 +380,7 @@ fn read_id(id: &str) -> Id {
     (who.parse().expect("a number"), round.parse().expect("a number"))
 }
 
-/// Whose marks these are.
+/// The owners of these marks.
 fn ids(marks: &[KeyValue]) -> BTreeSet<Id> {
     let id = |mark: &KeyValue| keys().read_queue(&mark.key).filter(|(.., is_mark)| *is_mark);
     marks.iter().map(|mark| read_id(&id(mark).expect("a mark of ours").1)).collect()
@@ -418,7 +418,7 @@ impl Model for World {
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
         for (who, person) in state.people.iter().enumerate() {
-            // Equal copies are the same to the server.
+            // The server treats equal copies alike.
             let first = |n: &usize| !person.asked[..*n].contains(&person.asked[*n]);
             let requests = (0..person.asked.len()).filter(first);
             actions.extend(requests.map(|n| Action::Serve(who, n)));
@@ -457,8 +457,8 @@ impl Model for World {
             if state.expiries > 0 && alive && !person.doubts {
                 actions.push(Action::Doubt(who));
             }
-            // A lease ends only after its owner's clock has said so. Only one who is not inside may
-            // be without a clock: stopped, or robbed of its lease by hand.
+            // A lease ends only after its owner's clock has said so. Only a client that is not
+            // inside may lose its lease earlier: it is stopped, or its lease is revoked by hand.
             let entrant = self.entrant(who, person.round);
             let mark = keys().mark(&entrant.group, &entrant.id);
             let unaware =
@@ -487,7 +487,7 @@ impl Model for World {
                 let (round, ask) = state.people[who].asked.remove(n);
                 let answer = self.serve(&mut state, who, round, &ask);
                 let person = &mut state.people[who];
-                // What nobody waits for any more need not be told.
+                // An answer is dropped if no client waits for it.
                 let told = (round, ask.clone(), answer);
                 if round == person.round
                     && person.stage == Stage::Asking(ask)
@@ -597,7 +597,7 @@ impl Model for World {
 }
 
 impl State {
-    /// Nobody waits for anything, and nobody's entry is there without its owner.
+    /// No client waits, and no entry exists without its owner.
     fn at_rest(&self) -> bool {
         self.store.view(&keys()).first_group().is_none()
             && self.people.iter().all(|p| matches!(p.stage, Stage::Outside | Stage::Lost))

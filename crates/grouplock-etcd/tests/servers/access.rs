@@ -1,4 +1,4 @@
-//! Who may talk to the servers: TLS, client certificates, names and passwords.
+//! Access to the servers: TLS, client certificates, names and passwords.
 
 use crate::{actor, server};
 use std::path::Path;
@@ -14,13 +14,13 @@ fn open(place: &str) -> Result<Room, RoomError> {
     places.open(place, "room", &RoomOptions::new())
 }
 
-/// Enters and leaves; what went wrong if something did.
+/// Enters and leaves. Returns the error if one of them fails.
 fn visit(place: &str) -> Result<(), String> {
     let room = open(place).map_err(|error| error.to_string())?;
     room.enter("s").and_then(Guard::leave).map_err(|error| error.to_string())
 }
 
-/// Not a test: what [`actor::start`] runs. Visits a room and tells how it went.
+/// Not a test: what [`actor::start`] runs. Visits a room and prints the result.
 #[test]
 fn actor() {
     let Some(role) = actor::role() else { return };
@@ -30,13 +30,13 @@ fn actor() {
     }
 }
 
-/// How a visit goes with these variables.
+/// The result of a visit with these variables.
 fn visit_with(place: &str, variables: &[(&str, &str)]) -> String {
     let actor = actor::start(module_path!(), &[place], variables);
     actor.hear().expect("it says how it went")
 }
 
-/// An authority, a server's certificate and a client's, and an authority that nobody trusts.
+/// Makes an authority, a server's certificate and a client's, and an authority that is not trusted.
 fn make_certificates(directory: &Path) {
     let write = |name: &str, text: &str| {
         std::fs::write(directory.join(name), text).expect("a file can be written");
@@ -80,7 +80,7 @@ fn tls_with_certificates_on_both_sides() {
     let hosts = format!("etcd://{}", server.endpoint());
     let (ca, cert, key) = (file("ca.pem"), file("client.pem"), file("client.key"));
     visit(&format!("{hosts}?cacert={ca}&cert={cert}&key={key}")).expect("all is well");
-    // The same from the environment.
+    // The same with variables of the environment.
     let variables = [
         ("GROUPLOCK_ETCD_CACERT", ca.as_str()),
         ("GROUPLOCK_ETCD_CERT", &cert),
@@ -136,7 +136,7 @@ fn names_and_passwords() {
     assert!(denied.contains("permission denied"), "{denied}");
 }
 
-/// A pass that the server has forgotten, as after its start, is replaced.
+/// A token that the server has forgotten, as after its start, is replaced.
 #[test]
 fn a_pass_that_has_run_out_is_fetched_anew() {
     let Some(role) = actor::role() else {

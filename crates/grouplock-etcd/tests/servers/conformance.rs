@@ -1,4 +1,4 @@
-//! Rooms on etcd pass the suite, on a real server.
+//! Rooms on etcd pass the conformance suite on a real server.
 
 use crate::{actor, server};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::server::Server;
 use grouplock_room::conformance::{Subject, Victim};
 use grouplock_room::{Guard, Places, Room, RoomError, RoomOptions};
 
-/// A place of its own on the shared server: no other test has its lease.
+/// A place of its own on the shared server. No other test has its lease.
 struct OnEtcd {
     server: Arc<Server>,
     place: String,

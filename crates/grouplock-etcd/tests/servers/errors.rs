@@ -1,4 +1,4 @@
-//! What users are told when something is wrong with the place or the servers.
+//! The errors that users get if something is wrong with the place or the servers.
 
 use crate::server;
 use std::net::TcpListener;
@@ -41,7 +41,7 @@ fn somebody_listens_and_says_nothing() {
     let error = room.enter("s").expect_err("nothing is said");
     assert!(matches!(error, RoomError::Unreachable { .. }), "{error}");
     assert!(error.to_string().contains("no answer"), "{error}");
-    // Who has a deadline is told at that.
+    // A request with a deadline fails at its deadline.
     let started = Instant::now();
     let error = room.request("s").timeout(Duration::from_millis(50)).enter();
     let error = error.expect_err("nothing is said");

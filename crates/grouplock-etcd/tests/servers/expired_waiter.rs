@@ -1,8 +1,8 @@
-//! A waiter whose lease has ended must not be let in.
+//! A waiter whose lease has ended must not be admitted.
 //!
-//! etcd's own lock lets it in: it waits for the keys before its own to go, and does not look
-//! whether its own is still there. The first test is the control: it shows that the schedule finds
-//! the bug where there is one. The second is the same schedule with a room of ours.
+//! etcd's own lock admits it: the waiter waits until all keys before its own are gone, and does not
+//! check that its own still exists. The first test is the control: the schedule finds the bug where
+//! there is one. The second test runs the same schedule with a room of ours.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -14,14 +14,13 @@ use serde_json::{Value, json};
 
 use crate::cluster::{self, Cluster, gateway};
 
-/// Leases of a minute: none expires by itself, however slow the machine. They end by being revoked,
-/// which for those who wait is the same; and etcd's lock keeps the lease of a waiter alive by
-/// itself.
+/// Leases of a minute, so that none expires by itself on a slow machine. The test revokes them,
+/// which is the same for a waiter. etcd's lock keeps the lease of a waiter alive by itself.
 fn lease(cluster: &Cluster) -> Value {
     cluster.call("/v3/lease/grant", &json!({ "TTL": 60 }))["ID"].clone()
 }
 
-/// Asks for etcd's own lock; the thread ends with the answer.
+/// Requests etcd's own lock. The thread ends with the answer.
 fn lock(server: SocketAddr, lease: &Value) -> JoinHandle<std::io::Result<Value>> {
     let request = json!({ "name": "bG9jaw==", "lease": lease });
     std::thread::spawn(move || {
@@ -29,8 +28,8 @@ fn lock(server: SocketAddr, lease: &Value) -> JoinHandle<std::io::Result<Value>>
     })
 }
 
-/// Waits until there are so many keys of the lock. Who has made one waits, or will find the keys
-/// before its own.
+/// Waits until the lock has `count` keys. The owner of a key waits, or will find the keys before
+/// its own.
 fn await_keys(cluster: &Cluster, count: u64) {
     let everything = json!({ "key": "bG9jay8=", "range_end": "bG9jazA=", "count_only": true });
     let deadline = Instant::now() + Duration::from_secs(20);
@@ -56,10 +55,10 @@ fn etcds_own_lock_lets_it_in() {
     let waiter = waiter.join().expect("no panic").expect("its turn");
     let let_in = doomed.join().expect("no panic").is_ok();
     let version = cluster::version().unwrap_or_default();
-    // Newer ones refuse; Debian's does not.
+    // Newer versions refuse. Debian's version does not.
     if version == "etcd 3.4.23" {
         assert!(let_in, "{version} was expected to let in a waiter whose lease is gone");
-        // And it was at the same time as the rightful one, who still holds.
+        // The rightful holder is still inside at the same time.
         let value = json!({ "key": waiter["key"], "count_only": true });
         assert_eq!(cluster.call("/v3/kv/range", &value)["count"], "1");
     } else {
@@ -67,8 +66,7 @@ fn etcds_own_lock_lets_it_in() {
     }
 }
 
-/// A room, through a client of its own: clients that differ in what they are told do not share a
-/// lease.
+/// A room through a client of its own. Clients with different settings do not share a lease.
 fn room(cluster: &Cluster, client: u32) -> Room {
     let place = format!("{}&timeout={}s", cluster.place(60), 5 + client);
     let places = Places::new().with(grouplock_etcd::opener());
@@ -81,7 +79,7 @@ fn leases(cluster: &Cluster) -> BTreeSet<String> {
     all.filter_map(|lease| lease["ID"].as_str().map(str::to_owned)).collect()
 }
 
-/// Asks for the room; the thread ends with the answer.
+/// Requests the room. The thread ends with the answer.
 fn enter(room: &Room, session: &'static str) -> JoinHandle<Result<Guard<'static>, RoomError>> {
     let room = room.clone();
     std::thread::spawn(move || room.request(session).timeout(Duration::from_secs(20)).enter_owned())
@@ -114,7 +112,7 @@ fn a_room_does_not_let_it_in() {
     let doomed = doomed.join().expect("no panic");
     assert!(matches!(doomed, Err(RoomError::Lost(_))), "{doomed:?}");
     assert_eq!(waiter.standing(), Standing::Held);
-    // It can come again, like anybody else.
+    // It can request again, like any other client.
     assert!(second.try_enter("doomed").is_err_and(|error| error.is_conflict()));
     waiter.leave().expect("it was held");
     second.enter("doomed").expect("the room is empty").leave().expect("it was held");

@@ -1,4 +1,4 @@
-//! The servers that other tests use start, answer, and do not outlive anybody.
+//! The servers for the other tests start, answer, and end with the tests.
 
 use crate::server;
 use grouplock_testing::Scratch;

@@ -1,7 +1,6 @@
-//! Rooms on real etcd servers, which the tests start themselves: alone, as clusters, and while they
-//! fail.
+//! Rooms on real etcd servers. The tests start the servers: alone, as clusters, and with faults.
 //!
-//! In one program, so that what they all need is compiled and linked once.
+//! All tests are in one program, so that their common code is compiled and linked once.
 
 mod access;
 mod actor;

@@ -1,4 +1,4 @@
-//! What rooms on etcd promise beyond the suite, on a real server.
+//! The promises of rooms on etcd that the suite does not test, on a real server.
 
 use crate::{actor, server};
 use std::ops::ControlFlow;
@@ -28,8 +28,8 @@ fn place(server: &Server, options: &str) -> String {
     format!("etcd://{}/{}?{options}", server.endpoint(), server::fresh_prefix())
 }
 
-/// The same place with a short lease, for those who are to lose it; long enough to be kept on a
-/// busy machine until then.
+/// The same place with a short lease, for holders that are to lose it. The lease is long enough to
+/// be kept on a busy machine until then.
 fn short_of(place: &str) -> String {
     let (same, _) = place.split_once('?').expect("it has options");
     format!("{same}?ttl=3")
@@ -39,13 +39,13 @@ fn prefix(place: &str) -> &str {
     place.split(['/', '?']).nth(3).expect("it has a prefix")
 }
 
-/// Not a test: what [`actor::start`] runs. Enters and tells its epoch, or why not; before that, if
-/// it has to wait.
+/// Not a test: what [`actor::start`] runs. Enters and prints its epoch, or the error. If it has to
+/// wait, it prints that first.
 #[test]
 fn actor() {
     let Some(role) = actor::role() else { return };
     let room = open(&role[0], &role[1]);
-    // Called at once, and then not again for as long as a test takes.
+    // Called at once, and then not again during a test.
     let waiting = room.request(&role[2]).progress(Duration::from_secs(3600), |_| {
         actor::say("waiting");
         ControlFlow::Continue(())
@@ -72,7 +72,7 @@ fn actor() {
     }
 }
 
-/// etcd's own lock lets it in.
+/// etcd's own lock admits it.
 #[test]
 fn a_waiter_whose_lease_expired_while_it_waited_is_not_let_in() {
     let Some(server) = server::shared() else { return };
@@ -80,9 +80,9 @@ fn a_waiter_whose_lease_expired_while_it_waited_is_not_let_in() {
     let room = open(&place, "old bug");
     let inside = room.enter("a").expect("it is empty");
     let waiter = actor::start(module_path!(), &[&short_of(&place), "old bug", "b"], &[]);
-    // It knows that it waits, and is not stopped before it has heard so.
+    // It knows that it waits. It is stopped only after it has heard that.
     assert_eq!(waiter.hear().as_deref(), Some("waiting"));
-    // It notices nothing of what happens now.
+    // It notices nothing of the next steps.
     waiter.signal(Signal::SIGSTOP);
     until("its lease is over", || room.snapshot().expect("it can be looked at").waiters() == 0);
     inside.leave().expect("it can be left");
@@ -109,13 +109,13 @@ fn one_who_was_stopped_for_longer_than_its_lease_knows_it_at_once() {
     let next = room.request("b").timeout(LONG).enter().expect("the lease runs out");
     assert!(next.epoch() > epoch, "what is behind the room can refuse the old one");
     assert_eq!(next.recovered().map(|died| (died.epoch, died.pid)), Some((epoch, stopped.pid())));
-    // Told before it can do anything else.
+    // It learns of the loss before it can do anything else.
     stopped.tell("standing");
     stopped.signal(Signal::SIGCONT);
     assert_eq!(stopped.hear().as_deref(), Some("lost"));
 }
 
-/// The clock of the standard library stands still while a machine sleeps. The servers' clocks do
+/// The clock of the standard library stops while a machine sleeps. The clocks of the servers do
 /// not.
 #[test]
 fn a_holder_whose_machine_slept_knows_it_at_once() {
@@ -176,12 +176,12 @@ fn a_room_that_nobody_uses_can_be_removed() {
     let left = server.told(&["get", "--prefix", prefix(&place), "--keys-only"]);
     assert_eq!(left.trim(), "");
     assert_eq!(places.list(place.as_str()).expect("none"), []);
-    // An open handle makes it anew.
+    // An open handle makes the room again.
     room.enter("b").expect("it is empty").leave().expect("it can be left");
     assert_eq!(places.list(place.as_str()).expect("one").len(), 1);
 }
 
-/// What the documentation says about a user's own transactions.
+/// What the documentation promises for a user's own transactions.
 #[test]
 fn a_transaction_with_the_fence_is_done_only_while_its_holder_holds() {
     let Some(server) = server::shared() else { return };
@@ -219,14 +219,14 @@ fn a_transaction_with_the_fence_is_done_only_while_its_holder_holds() {
     assert_eq!(server.told(&["get", "--print-value-only", &target]).trim(), "inside");
 }
 
-/// Its clients are told all members by the one they know.
+/// A client learns all members from the member that it knows.
 #[test]
 fn members_are_learnt_if_the_place_says_so() {
     let Some(mut cluster) = Cluster::start(3) else { return };
     let named = cluster.endpoints()[0];
     let room = open(&format!("etcd://{named}?ttl=3&members=all"), "members");
     let inside = room.enter("a").expect("it is empty");
-    // Learnt by the renewals.
+    // The renewals report the members.
     let first = inside.watch().valid_until().expect("it has a lease");
     until("it was renewed", || inside.watch().valid_until().expect("a lease") > first);
     cluster.kill(0);
@@ -277,7 +277,7 @@ fn a_lease_that_was_taken_away_is_replaced_when_somebody_enters() {
     assert!(next.recovered().is_some(), "it did not leave by itself");
 }
 
-/// The first lease that a key under the prefix of the place has.
+/// Revokes the first lease of a key under the prefix of the place.
 fn revoke_lease(server: &Server, place: &str) {
     let keys = server.told(&["get", "--prefix", prefix(place), "-w", "fields"]);
     let leases = keys.lines().filter_map(|line| line.strip_prefix("\"Lease\" : "));
@@ -291,7 +291,7 @@ fn a_holder_is_told_at_once_if_its_place_is_taken_away() {
     // Its next renewal would be in 20 s.
     let place = place(&server, "ttl=60");
     let room = open(&place, "revoked");
-    // Before it watches its key, and, unless the machine is very slow, after it has begun to.
+    // First before the holder watches its key. Then, unless the machine is very slow, after that.
     for pause in [0, 500] {
         let guard = room.enter("a").expect("it is empty");
         std::thread::sleep(Duration::from_millis(pause));
@@ -318,9 +318,9 @@ fn after_a_server_that_does_not_answer_a_holder_knows_before_others_are_let_in()
     let stopped = Instant::now();
     assert!(matches!(watch.wait_until(stopped + LONG), Standing::Lost(_)));
     server.signal(Signal::SIGCONT);
-    // The last renewal was sent before the server was stopped, so the servers' lease lasts for
-    // three seconds at most from then on. What was promised has to end before. When this thread is
-    // told depends on how busy the machine is.
+    // The last renewal was sent before the server was stopped, so the servers' lease lasts at most
+    // three seconds from then on. The promise must end before that. This thread may learn of the
+    // loss later, on a busy machine.
     assert!(watch.valid_until().expect("it had a lease") < stopped + Duration::from_secs(3));
     assert!(matches!(guard.leave(), Err(RoomError::Lost(_))));
     // It goes on with another lease.
@@ -328,8 +328,8 @@ fn after_a_server_that_does_not_answer_a_holder_knows_before_others_are_let_in()
     again.leave().expect("it can be left");
 }
 
-/// A request that was answered too late may have been done all the same, and may be done again at
-/// any time.
+/// A request with a late answer may still have been executed, and may be executed again at any
+/// time.
 #[test]
 fn requests_that_were_sent_twice_leave_nothing_behind() {
     if !server::is_installed() {
@@ -391,7 +391,7 @@ fn a_room_has_the_keys_that_are_documented() {
     assert_eq!(keys(), [made], "who comes to an empty room deletes the phase");
 }
 
-/// With a lease of a minute the queue is read every twenty seconds: sooner only the watch tells.
+/// With a lease of a minute the queue is read every twenty seconds. Only the watch reports earlier.
 #[test]
 fn who_waits_is_told_by_the_watch() {
     let Some(server) = server::shared() else { return };
@@ -434,7 +434,7 @@ fn after_a_death_the_next_hold_back_if_the_place_says_so() {
     let Some(server) = server::shared() else { return };
     let place = place(&server, "ttl=20&delay=700ms");
     let room = open(&place, "delay");
-    // Not after one who has left.
+    // After a holder that left there is no delay.
     let started = Instant::now();
     room.enter("a").expect("it is empty").leave().expect("it can be left");
     room.enter("b").expect("it is empty").leave().expect("it can be left");
@@ -477,19 +477,19 @@ fn handles_of_a_process_share_a_lease_and_leave_none_behind() {
     until("the lease is given back", || !listed());
 }
 
-/// Two processes, each a client of its own.
+/// Two processes with a client each.
 #[test]
 fn a_child_after_fork_is_told_to_open_the_room_itself() {
     let Some(server) = server::shared() else { return };
     let place = Arc::new(place(&server, "ttl=5"));
     let room = open(&place, "fork");
     drop(room.enter("a").expect("it is empty"));
-    // SAFETY: the child only asks the room, which fails before anything is locked or sent, and
-    // ends.
+    // SAFETY: the child only calls the room, and ends. The call fails before it locks or sends
+    // anything.
     match unsafe { nix::unistd::fork() }.expect("it can be forked") {
         nix::unistd::ForkResult::Child => {
             let refused = matches!(room.try_enter("b"), Err(RoomError::Forked));
-            // SAFETY: nothing of this process is to be cleaned up by its child.
+            // SAFETY: the child must not clean up anything of this process.
             unsafe { nix::libc::_exit(i32::from(!refused)) }
         }
         nix::unistd::ForkResult::Parent { child } => {

@@ -1,4 +1,4 @@
-//! The clusters of the fault tests do what those tests need: lose a leader and find another one.
+//! The clusters of the fault tests do what those tests need: they lose a leader and elect another.
 
 use std::time::{Duration, Instant};
 
@@ -43,7 +43,7 @@ fn a_leader_that_is_cut_off_is_replaced_and_comes_back() {
     let old = cluster.leader();
     cluster.network().link_to_members(old, false);
     let new = another_leader(&cluster, old);
-    // Clients reach it still.
+    // Clients still reach it.
     assert!(cluster.answers(old));
     cluster.network().link_to_clients(old, false);
     assert!(!cluster.answers(old) && cluster.answers(new));

@@ -87,35 +87,36 @@ pub(crate) struct Node {
     /// Its next step; none in the remainder section, inside if the exit section has no steps, and
     /// at other merge points, where no process stays.
     pub(crate) step: Option<(Target, Op)>,
-    /// The ordering of that, as the text says; of nothing, the strongest.
+    /// The ordering of that step in the text. Without a step, the strongest.
     pub(crate) order: Ordering,
     pub(crate) at: Option<&'static Location<'static>>,
-    /// If it is in an `await`, the head of that: perhaps this very state.
+    /// If it is in an `await`, the head of that `await`. This may be the same state.
     pub(crate) head: Option<LocalId>,
 }
 
-/// What an observation leads to.
+/// The target of an observation.
 #[derive(Clone, Debug)]
 pub(crate) struct Edge {
     pub(crate) target: LocalId,
-    /// For each placeholder of the target, the source's that it was; a stranger counts as the
-    /// source's last.
+    /// For each placeholder of the target, its placeholder in the source. An unknown object counts
+    /// as the source's last.
     pub(crate) env: Box<[u8]>,
-    /// In the source's placeholders.
+    /// In the placeholders of the source.
     pub(crate) notes: Box<[Note]>,
     pub(crate) panic: Option<String>,
 }
 
-/// Why the automaton cannot go on.
+/// Why the automaton cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// A process wrote what was taken for another's own. Start again without that guess.
+    /// A process wrote a register that another process was assumed to own. Start again without that
+    /// assumption.
     Trespass,
-    /// The text's word on what is dead is wrong.
+    /// The text's statement about dead values is false.
     Liveness(String),
 }
 
-/// A way to a local state: one more cue than an earlier one. The first have none.
+/// A way to a local state: an earlier way with one more cue. The first ways have no cue.
 #[derive(Clone, Debug)]
 struct Witness {
     before: Option<(usize, Cue<Val>)>,
@@ -135,18 +136,18 @@ pub(crate) struct Automaton {
     nodes: Vec<Arc<Node>>,
     witnesses: Vec<Witness>,
     ways: Vec<Vec<usize>>,
-    /// Edges as a run shows them: they may lead to merge points.
+    /// Edges as a run shows them. They may lead to merge points.
     raw: FxHashMap<(LocalId, Obs), (Edge, Shown)>,
-    /// Edges that lead to where a process stays.
+    /// Edges to states where a process stays.
     edges: FxHashMap<(LocalId, Obs), Arc<Edge>>,
     outgoing: Vec<Vec<Obs>>,
     after_await: FxHashMap<LocalId, LocalId>,
     merges: FxHashMap<MergeKey, LocalId>,
-    /// Numbers of the merging edges, and from which of them some way comes to which target of
+    /// Numbers of the merging edges, and from which of them some way reaches which target of
     /// another.
     merging: FxHashMap<(LocalId, Obs, String), u32>,
     reaches: FxHashSet<(u32, LocalId)>,
-    /// With how many handles passages end over an edge.
+    /// The number of handles with which passages end over an edge.
     handles: FxHashMap<(LocalId, Obs), usize>,
     pub(crate) trouble: Option<Trouble>,
     runs: u64,
@@ -154,7 +155,7 @@ pub(crate) struct Automaton {
     told: usize,
 }
 
-/// What an edge takes where steps are taken along it, about.
+/// About how many bytes an edge takes in the table of a stepper.
 pub(crate) const EDGE_BYTES: usize = size_of::<Edge>() + 100;
 
 /// The largest number of handles with which one edge to the remainder section is followed: a text
@@ -191,7 +192,7 @@ impl Automaton {
 
     /// The local state of a process that has just joined.
     fn first(&mut self, p: usize) -> (LocalId, Vec<usize>) {
-        // Every object that `inspect` reports is known from now on.
+        // All objects that `inspect` reports are known from now on.
         let known = Known((0..self.layout.objects.len()).collect());
         let shown = self.execute(p, &[], &known).expect("everything is known");
         let Stop::Merge(merge, text, placeholders) = shown.stop else {
@@ -210,7 +211,7 @@ impl Automaton {
         Arc::clone(&self.nodes[id as usize])
     }
 
-    /// How often the real code was run, and how many local states that gave.
+    /// How often the real code ran, and how many local states this gave.
     pub(crate) fn size(&self) -> (u64, usize) {
         (self.runs, self.nodes.len())
     }
@@ -239,7 +240,7 @@ impl Automaton {
                 break;
             }
             let on = self.edge(edge.target, Obs::PASS)?;
-            // An exit section without steps: it must be seen inside even so.
+            // An exit section without steps. The process must still be inside for one state.
             let unseen = self.node(on.target).section == Section::Remainder;
             if target.section == Section::Inside && unseen {
                 break;
@@ -251,7 +252,7 @@ impl Automaton {
         Ok(edge)
     }
 
-    /// The edges found so far that lead to where a process stays, in order.
+    /// The edges found so far that lead to states where a process stays, in order.
     pub(crate) fn edges(&self) -> Vec<(LocalId, Obs, Arc<Edge>)> {
         let all = self.edges.iter();
         let mut all: Vec<_> = all.map(|(&(from, obs), e)| (from, obs, Arc::clone(e))).collect();
@@ -274,7 +275,7 @@ impl Automaton {
         let edge = Edge { target, env, notes, panic };
         self.raw.insert((source, obs), (edge.clone(), shown.clone()));
         self.outgoing[source as usize].push(obs);
-        // Ways from which there is more to run.
+        // Ways with more to run.
         let mut due = Vec::new();
         due.extend(self.testify(source, obs, &shown, witness));
         for &way in &ways[1..] {
@@ -288,7 +289,7 @@ impl Automaton {
         Ok(edge)
     }
 
-    /// Follows an edge that is known along another way, and checks that it shows the same.
+    /// Follows a known edge along another way, and checks that it shows the same.
     fn confirm(
         &mut self,
         way: usize,
@@ -310,7 +311,7 @@ impl Automaton {
     }
 
     /// Adds the way over an edge to the edge's target, unless there are enough. (A failed round is
-    /// no way: scripts are kept free of them.)
+    /// not a way: scripts do not contain failed rounds.)
     fn testify(
         &mut self,
         source: LocalId,
@@ -320,7 +321,7 @@ impl Automaton {
     ) -> Option<(LocalId, usize)> {
         let (edge, _) = &self.raw[&(source, obs)];
         let target = edge.target;
-        // What is seen there counts too: a handle can differ in what makes no difference.
+        // What the run shows there counts too: handles can differ in parts that make no difference.
         let seen = match &shown.stop {
             Stop::Panic(_) | Stop::RoundFailed => return None,
             Stop::Merge(_, text, placeholders) => {
@@ -388,7 +389,7 @@ impl Automaton {
         Ok((shown, Witness { before: Some((way, cue)), process, env: known.0, merged }))
     }
 
-    /// The local state that a run came to, and what its placeholders were in the source.
+    /// The local state that a run reached, and the source's placeholders of its objects.
     fn target(&mut self, source: LocalId, obs: Obs, shown: &Shown) -> (LocalId, Box<[u8]>) {
         let from = self.node(source);
         let stranger = usize::from(obs.as_stranger().is_some());

@@ -18,7 +18,7 @@ use crate::subject::Subject;
 use crate::trace::Section;
 use crate::value::{Obs, Val};
 
-/// An operation on packed values. The objects are real ones in a state, placeholders in the
+/// An operation on packed values. Objects are real objects in a state, and placeholders in the
 /// automaton.
 pub(crate) type Op = Operation<Val>;
 
@@ -37,7 +37,7 @@ impl Op {
     }
 }
 
-/// Why executions may be taken for one here.
+/// Why executions may be merged here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Merge {
     /// The remainder section: only what `inspect` reports counts.
@@ -57,8 +57,8 @@ pub(super) enum Stop {
         order: Ordering,
         at: &'static Location<'static>,
     },
-    /// At a merge point: what counts there (with its objects numbered anew), and which placeholders
-    /// those were.
+    /// At a merge point: what counts there (with renumbered objects), and the placeholders of these
+    /// objects.
     Merge(Merge, String, Vec<u8>),
     RoundFailed,
     Panic(String),
@@ -67,21 +67,21 @@ pub(super) enum Stop {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Shown {
     pub(super) stop: Stop,
-    /// In the remainder section: all of the handle.
+    /// In the remainder section: the whole handle.
     pub(super) handle: String,
-    /// What the process said after the script's last entry.
+    /// The notes of the process after the script's last entry.
     pub(super) notes: Vec<Note>,
     pub(super) section: Section,
     pub(super) session: u64,
     /// The script's last entry ended an `await`.
     pub(super) passed: bool,
-    /// The stop is inside an `await`: how many entries of the script belong to its present round.
+    /// The stop is inside an `await`. This is the number of script entries in its present round.
     pub(super) in_round: Option<usize>,
 }
 
 impl Shown {
-    /// Whether two runs that were taken for one so far may still be. What a merge point shows of a
-    /// handle may differ: whether that makes a difference, the runs from there on tell.
+    /// Whether two runs that were merged so far may stay merged. The handles that a merge point
+    /// shows may differ. The runs from there on show whether that makes a difference.
     pub(super) fn agrees_with(&self, other: &Shown) -> bool {
         let mut other = Shown { handle: self.handle.clone(), ..other.clone() };
         if let (Stop::Merge(here, ..), Stop::Merge(there, ..)) = (&self.stop, &other.stop)
@@ -94,7 +94,7 @@ impl Shown {
     }
 }
 
-/// Runs process `p`, which knows `known`, along `script`, on a lock made afresh.
+/// Runs process `p`, which knows `known`, along `script`, on a new lock.
 ///
 /// # Errors
 /// If the process used an object that it should not know.
@@ -130,7 +130,7 @@ pub(super) fn execute(
                     order,
                     at,
                 },
-                // As where the code itself checks its arithmetic.
+                // As if the code itself checked its arithmetic.
                 Err(why) => Stop::Panic(format!("{at}: {why}")),
             })
         }
@@ -167,9 +167,9 @@ pub(super) fn execute(
     Ok(Shown { stop, handle: handle.text, notes, section, session, passed, in_round })
 }
 
-/// What a process did along a script. The last five are those of [`Shown`].
+/// What a process did along a script. The last five fields are those of [`Shown`].
 struct Driven {
-    /// What it wants where the script ends, or why it does not come so far.
+    /// What it wants at the end of the script, or why it did not reach the end.
     halt: Result<Wish, Stop>,
     notes: Vec<Note>,
     section: Section,
@@ -200,7 +200,7 @@ fn drive(
                 let why = "an `await` in the condition of an `await`, which may only read";
                 break Err(Stop::Panic(format!("{at}: {why}")));
             }
-            // A failed round leaves no mark, so it cannot be cut in two.
+            // A failed round leaves no mark, so it cannot be divided.
             Wish::Live(_, at) if round.is_some() => {
                 let why = "`live` in the condition of an `await`, which may only read";
                 break Err(Stop::Panic(format!("{at}: {why}")));
@@ -246,7 +246,7 @@ fn drive(
     Ok(Driven { halt, notes, section, session, passed, in_round })
 }
 
-/// The cue with its object where it lies in this run.
+/// The cue with the address that its object has in this run.
 fn unpacked(cue: Cue<Val>, blueprint: &Blueprint) -> Cue {
     match cue {
         Cue::Value(value) => Cue::Value(unpack(value, blueprint)),
@@ -266,7 +266,7 @@ impl Known {
         self.0.iter().position(|&known| known == object)
     }
 
-    /// The cue for `obs` in this run. A stranger becomes known.
+    /// The cue for `obs` in this run. An unknown object becomes known.
     pub(super) fn cue(&mut self, obs: Obs, layout: &Layout) -> Result<Cue<Val>, String> {
         if let Some(session) = obs.as_request() {
             return Ok(Cue::Request(session));
@@ -308,13 +308,13 @@ impl Known {
     }
 }
 
-/// A text with its objects numbered in the order in which they come up, and their placeholders.
+/// A text whose objects are numbered in the order of their appearance, and their placeholders.
 struct Telling<'a> {
     known: &'a Known,
     text: String,
     placeholders: Vec<u8>,
-    /// An object that is not known, if there is one. Inside a passage that is a left-over of an
-    /// earlier one in the handle, and dead: if it were used, that would be noticed.
+    /// An unknown object, if there is one. Inside a passage it is in the handle since an earlier
+    /// passage, and dead. A use of it would be noticed.
     unknown: Option<usize>,
 }
 
@@ -345,7 +345,7 @@ impl<'a> Telling<'a> {
         _ = write!(self.text, "@{number},");
     }
 
-    /// Tells `text`, which mentions objects by their addresses.
+    /// Writes `text`, which contains addresses of objects.
     fn mention(&mut self, text: &str, blueprint: &Blueprint) {
         let mut rest = text;
         while let Some(at) = rest.find("0x") {

@@ -110,7 +110,7 @@ impl Stepper {
     }
 }
 
-/// The length of the longest path along `steps`; or a circle, if there is no longest path.
+/// The length of the longest path along `steps`. If there is no longest path, a circle.
 pub fn longest(steps: &[(LocalId, LocalId)]) -> Result<usize, Circle> {
     // Kahn's algorithm: remove each local state without a step to it, with the steps from it.
     let mut into: FxHashMap<LocalId, Vec<LocalId>> = FxHashMap::default();

@@ -1,16 +1,17 @@
-//! What counts as the same state.
+//! Which states count as the same state.
 //!
-//! *Scrubbing*: the contents of an object that nobody can reach are dead. *Symmetry*: two states
-//! that differ only in which process or which object plays which part are one. A state is brought
-//! to a standard form by numbering objects in the order in which a walk through memory meets them,
-//! and by ordering the processes by what can be seen of them; where that leaves ties, all orders
-//! are tried and the least result is taken.
+//! *Scrubbing*: the contents of an object that no process can reach are dead. *Symmetry*: states
+//! that differ only in the names of processes and objects are one state. The standard form of a
+//! state numbers objects in the order in which a walk through memory meets them, and orders the
+//! processes by their descriptions. If several orders remain, all are tried and the smallest result
+//! is taken.
 
 use super::state::{Env, MOST_PROCESSES, Proc, State};
 use crate::layout::Layout;
 use crate::value::Val;
 
-/// Who can reach each object: a bit per process, and one for the registers that lie in no object.
+/// The processes that can reach each object, a bit each. One more bit is for the registers that lie
+/// in no object.
 pub(crate) struct Reach(Vec<u16>);
 
 const GLOBAL: u16 = 1 << MOST_PROCESSES;
@@ -54,8 +55,8 @@ impl Reach {
     }
 }
 
-/// How a state was renamed: `order[i]` is the process that is now number `i`, `objects[o]` what
-/// object `o` is now.
+/// How a state was renamed: `order[i]` is the process that is now number `i`, `objects[o]` is the
+/// new number of object `o`.
 #[derive(Clone, Debug)]
 pub(crate) struct Renaming {
     pub(crate) order: Vec<usize>,
@@ -69,13 +70,13 @@ struct Walk<'a> {
     state: &'a State,
     layout: &'a Layout,
     objects: Vec<u8>,
-    /// How many objects of each kind have a number.
+    /// The number of objects of each kind that have a number.
     taken: Vec<usize>,
     queue: Vec<usize>,
 }
 
 impl<'a> Walk<'a> {
-    /// A walk that has met what the global registers lead to.
+    /// A walk that has met all objects that the global registers lead to.
     fn from_globals(state: &'a State, layout: &'a Layout) -> Self {
         let classes = layout.objects.iter().map(|object| object.class + 1).max().unwrap_or(0);
         let mut walk = Walk {
@@ -190,11 +191,11 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// What may change its name.
+/// Which names may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Renamed {
     Nothing,
-    /// Objects: processes differ in their code.
+    /// Only those of objects: processes differ in their code.
     Objects,
     All,
 }

@@ -1,4 +1,4 @@
-//! Properties of a single state: which processes wait, and which can get through alone.
+//! Properties of a single state: which processes wait, and which can finish their section alone.
 
 use super::state::{Proc, State};
 use super::stepper::{Fault, Obstacle, Stepper};
@@ -73,7 +73,7 @@ pub(crate) fn check(stepper: &mut Stepper, state: &State) -> Result<(), Obstacle
         }
     }
 
-    // The second halves of the group properties: every process gets in, even if none leaves.
+    // The second halves of the group properties: every process enters, even if none leaves.
     let in_the_end = [
         Property::ConcurrentOccupancy,
         Property::GroupConcurrentEntering,
@@ -118,8 +118,8 @@ fn nobody_can(property: Property) -> &'static str {
 const BOUND: usize = 500;
 
 impl Stepper {
-    /// Whether process `p` would get through its section if it ran alone from `state`; if it is
-    /// inside, through its exit.
+    /// Whether process `p` would finish its section if it ran alone from `state`. If it is inside,
+    /// its exit section.
     pub(crate) fn is_free(&mut self, state: &State, p: usize) -> Result<bool, Obstacle> {
         let leaves = self.section(state, p) == Section::Inside;
         let mut state = state.clone();

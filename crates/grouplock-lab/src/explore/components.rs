@@ -1,13 +1,13 @@
-//! Parts of a graph in which every place leads to every other.
+//! Parts of a graph in which each place leads to all others.
 
-/// A place in the graph: a state and an order, as the number of the state times that of orders,
-/// plus the order.
+/// A place in the graph: a state and an order. It is the number of the state, times the number of
+/// orders, plus the order.
 pub type Pair = u32;
 
-/// Calls `each` with every strongly connected component (Tarjan's algorithm, without recursion) of
-/// the pairs that `through` allows, and with what belongs to it, until `each` has had enough.
-/// `next` tells the steps from a pair, one after another: the first from a number on, the number
-/// after it and where it leads.
+/// Calls `each` with every strongly connected component of the pairs that `through` allows, and
+/// with a test for membership in it, until `each` stops it. This is Tarjan's algorithm without
+/// recursion. `next` returns the steps from a pair, one at a time: the first step at or after a
+/// number, the number after it, and its target.
 pub fn components(
     pairs: usize,
     through: impl Fn(Pair) -> bool,

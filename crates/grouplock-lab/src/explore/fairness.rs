@@ -82,7 +82,7 @@ enum Found {
     TooLarge,
 }
 
-/// What matters of a state: sets of the places of processes.
+/// The relevant part of a state: sets of the places of processes.
 #[derive(Clone, Copy, Default)]
 struct Mark {
     entering: u8,
@@ -229,7 +229,7 @@ impl Graph {
         self.orders.named(order, of(mark))
     }
 
-    /// The transitions from a pair, and where each leads.
+    /// The transitions from a pair, and their targets.
     fn steps(&self, from: Pair) -> impl Iterator<Item = (Transition, Pair)> {
         let orders = self.orders.count();
         let (state, order) = (from as usize / orders, from as usize % orders);
@@ -246,7 +246,7 @@ impl Graph {
     }
 
     /// A fair cycle that violates one of `asked`: the property, the process, the beginning, and the
-    /// moves once around.
+    /// moves of one round.
     fn violation(&self, asked: &[Property]) -> Option<(Property, usize, Pair, Vec<Move>)> {
         let enters = |from: Pair, step: Transition, to: Pair| {
             // It may enter by its first step.
@@ -425,8 +425,8 @@ impl Graph {
         Some((way, end))
     }
 
-    /// Once around, fairly: with a move of each process that moves in `component`, and a state in
-    /// which each of the others cannot move, back to the beginning.
+    /// The moves of one fair round, back to the beginning. It has a move of each process that moves
+    /// in `component`, and a state in which each of the others cannot move.
     fn around(&self, complaint: &Complaint<'_>, component: &[Pair]) -> Vec<Move> {
         let within: FxHashSet<Pair> = component.iter().copied().collect();
         let by = |pair: Pair, step: Transition, to: Pair| {

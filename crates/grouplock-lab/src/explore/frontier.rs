@@ -1,4 +1,5 @@
-//! The states of a search on one thread: each is numbered once, and waits until it is taken.
+//! The states of a search on one thread. Each state gets a number once, and waits until it is
+//! taken.
 
 use std::collections::VecDeque;
 
@@ -32,7 +33,7 @@ impl Frontier {
         })
     }
 
-    /// The next state that waits, of `registers` registers.
+    /// Takes the next waiting state, which has `registers` registers.
     pub(super) fn take(&mut self, registers: usize) -> Option<State> {
         self.waiting.pop_front().map(|row| State::unpack(&row, registers))
     }

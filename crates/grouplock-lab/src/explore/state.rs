@@ -70,7 +70,7 @@ pub struct Proc {
 }
 
 impl Proc {
-    /// Nothing is known of its request.
+    /// Clears all marks about its request.
     pub(crate) fn clear_marks(&mut self) {
         self.before = 0;
         (self.past_doorway, self.undisturbed) = (false, false);
@@ -130,7 +130,7 @@ impl State {
         }
     }
 
-    /// The register that process `p` means.
+    /// The register that `target` is for process `p`.
     pub(crate) fn register(&self, layout: &Layout, p: usize, target: Target) -> usize {
         match target {
             Target::Global(register) => register,
@@ -141,12 +141,12 @@ impl State {
         }
     }
 
-    /// The operation that process `p` means.
+    /// The operation with the objects of process `p`.
     pub(crate) fn operation(&self, p: usize, op: Op) -> Op {
         op.renamed(|placeholder| usize::from(self.procs[p].env.as_slice()[placeholder]))
     }
 
-    /// The value that process `p` means.
+    /// The value with the objects of process `p`.
     pub(crate) fn value(&self, p: usize, value: Val) -> Val {
         value.map(|placeholder| usize::from(self.procs[p].env.as_slice()[placeholder]))
     }

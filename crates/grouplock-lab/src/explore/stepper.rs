@@ -445,7 +445,7 @@ impl Stepper {
             let because = format!("process {p} did not give up after all, and was overtaken");
             return Err(fault(Property::Fcfs, because));
         }
-        // It may still hinder processes that came before it.
+        // It may still hinder processes that arrived before it.
         if !self.checks(Property::StrongConcurrentEntering) {
             state.procs[p].before = 0;
         }

@@ -30,8 +30,8 @@ impl Visited {
         self.each(|shard| shard.len() as u64)
     }
 
-    /// The memory it takes: eight bytes and a control byte for each place, of which an eighth is
-    /// kept free.
+    /// Its memory: eight bytes and a control byte for each place. An eighth of the places is kept
+    /// free.
     pub(crate) fn bytes(&self) -> u64 {
         self.each(|shard| (shard.capacity() as u64 * 8 / 7).next_power_of_two() * 9)
     }

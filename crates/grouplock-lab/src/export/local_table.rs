@@ -16,7 +16,7 @@ use crate::value::Obs;
 
 pub(super) struct Local {
     pub(super) node: Arc<Node>,
-    /// By what is observed; the targets are numbers of this table.
+    /// By observation. The targets are numbers of this table.
     pub(super) edges: Vec<(Obs, Edge)>,
 }
 
@@ -28,7 +28,7 @@ impl Local {
 
 pub(super) struct LocalTable {
     pub(super) subject: Subject,
-    /// In words.
+    /// The size, in words.
     pub(super) size: String,
     pub(super) processes: usize,
     pub(super) sessions: u64,
@@ -81,7 +81,7 @@ impl LocalTable {
         self.locals[local].node.section
     }
 
-    /// The first local state of a section, and the first after them.
+    /// The first local state of a section, and the first state after the section.
     pub(super) fn range(&self, section: Section) -> (usize, usize) {
         let is = |local: &Local| local.node.section == section;
         let from = self.locals.iter().position(is).unwrap_or(0);
@@ -93,13 +93,13 @@ impl LocalTable {
         edges.any(|(_, edge)| edge.notes.contains(&Note::DoorwayEnd))
     }
 
-    /// Whether an entry or an exit uses a lock that is ideal.
+    /// Whether an entry or exit section uses an ideal lock.
     pub(super) fn has_ideal(&self) -> bool {
         self.locals.iter().any(|local| matches!(local.node.step, Some((_, Op::AwaitCas(..)))))
     }
 
-    /// The most objects that a process knows at a time; with the one that it may just have learned
-    /// of.
+    /// The largest number of objects that a process knows at a time, with the object that it may
+    /// have just learned.
     pub(super) fn most_known(&self) -> usize {
         let known = self.locals.iter().map(|local| local.node.arity);
         known.max().unwrap_or(0)

@@ -1,4 +1,4 @@
-//! What the accesses of the calling thread mean at present.
+//! The meaning of an access by the calling thread at present.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -11,33 +11,33 @@ use std::sync::Once;
 use corosensei::Yielder;
 use grouplock_algorithms::memory::{Home, Ordering, Site, Word};
 
-/// What a process does to a register. The values are words in a run, packed where an exploration
-/// keeps them.
+/// An operation of a process on a register. The values are words in a run, and packed values in an
+/// exploration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation<V = Word> {
     /// Observes the value.
     Read,
     /// Writes the value.
     Write(V),
-    /// Writes the value, observes the old one.
+    /// Writes the value, and observes the old one.
     Fas(V),
-    /// Writes the second if it holds the first; observes whether it did.
+    /// Writes the second value if the register holds the first. Observes whether it did.
     Cas(V, V),
-    /// Adds to a number of this many bits, which wraps around; observes the old value.
+    /// Adds to a number of this many bits, which wraps around. Observes the old value.
     Faa(u64, u32),
-    /// Waits until it holds the value.
+    /// Waits until the register holds the value.
     WaitFor(V),
-    /// The same, unless the process withdraws; observes whether it did not.
+    /// The same, unless the process withdraws. Observes whether it did not.
     WaitUnless(V),
-    /// Waits until it holds another value, unless the process withdraws; observes the value, or
-    /// that it withdrew.
+    /// Waits until the register holds another value, unless the process withdraws. Observes the
+    /// value, or the withdrawal.
     WaitOther(V),
-    /// Waits until it holds the first, and writes the second.
+    /// Waits until the register holds the first value, and writes the second.
     AwaitCas(V, V),
 }
 
 impl<V> Operation<V> {
-    /// The same operation on other values, unless there is none for one of them.
+    /// The same operation on other values, if each value has one.
     pub(crate) fn try_map<W, E>(
         self,
         mut f: impl FnMut(V) -> Result<W, E>,
@@ -55,7 +55,7 @@ impl<V> Operation<V> {
         })
     }
 
-    /// What the register holds after this, if this writes. `add` makes a sum of so many bits.
+    /// The contents of the register after this, if this writes. `add` makes a sum of so many bits.
     pub(crate) fn try_written<E>(
         self,
         held: &V,
@@ -104,7 +104,7 @@ impl<V> Operation<V> {
 }
 
 impl Operation {
-    /// What the register holds after this, if this writes.
+    /// The contents of the register after this, if this writes.
     pub(crate) fn written(self, held: Word) -> Option<Word> {
         let add = |delta, bits| match held {
             Word::Number(held) => Ok::<_, Infallible>(Word::Number(sum(held, delta, bits))),
@@ -114,7 +114,7 @@ impl Operation {
         written
     }
 
-    /// What a process learns from it if the register held this.
+    /// The answer for the process if the register held this.
     pub(crate) fn answer(self, held: Word) -> Cue {
         match self {
             Operation::WaitOther(value) if held == value => Cue::Waited(false),
@@ -133,16 +133,17 @@ pub(crate) fn sum(a: u64, b: u64, bits: u32) -> u64 {
     a.wrapping_add(b) & (u64::MAX >> (64 - bits))
 }
 
-/// What makes a process go on: the answer to its operation, or a word to it. An entry of a script.
+/// What lets a process continue: the answer to its operation, or a command. It is an entry of a
+/// script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cue<V = Word> {
     Done,
-    /// It is done, and this is what the register held.
+    /// It is done, and the register held this.
     Value(V),
     Swapped(bool),
-    /// The awaited value has come; or the process withdraws.
+    /// The awaited value has arrived, or the process withdraws.
     Waited(bool),
-    /// The process goes on from a merge point.
+    /// The process continues from a merge point.
     Pass,
     /// The process leaves its remainder section and requests a session.
     Request(u64),
@@ -158,7 +159,7 @@ pub(crate) struct Access {
     pub(crate) at: &'static Location<'static>,
 }
 
-/// Why a process is suspended: what it wants, or what it says.
+/// Why a process is suspended: what it wants, or what it reports.
 #[derive(Clone, Debug)]
 pub(crate) enum Wish {
     Remainder,
@@ -167,34 +168,33 @@ pub(crate) enum Wish {
     Access(Access),
     /// It begins a round of an `await`.
     RoundBegins(&'static Location<'static>),
-    /// It has ended the round; whether the condition holds.
+    /// It has ended the round. The value says whether the condition holds.
     RoundEnds(bool),
     /// The condition did not hold, and it may withdraw.
     MayWithdraw,
-    /// If it is explored: the contents of this register are dead.
+    /// In an exploration: the contents of this register are dead.
     Forget(usize),
-    /// If it is explored: nothing of its past counts but its handle and these words.
+    /// In an exploration: only its handle and these words count of its past.
     Live(Vec<Word>, &'static Location<'static>),
 }
 
-/// The way out of a coroutine. It resumes with a cue, or with none if there are no more passages to
-/// make.
+/// Suspends a coroutine. It resumes with a cue, or without one if it makes no more passages.
 pub(crate) type Suspend = Yielder<Option<Cue>, Wish>;
 
-/// A register, as it was made. Its first value is a word in a run, packed for an exploration.
+/// A register, as it was created. Its first value is a word in a run, and packed in an exploration.
 #[derive(Clone, Debug)]
 pub(crate) struct BlueprintRegister<V = Word> {
     pub(crate) site: Site,
     pub(crate) initial: V,
     /// The object it lies in, if it was made inside `Memory::allocate`, and its place there.
     pub(crate) object: Option<(usize, usize)>,
-    /// The text says that what it holds at first is dead.
+    /// The text says that its first contents are dead.
     pub(crate) forgotten: bool,
 }
 
 impl<V> BlueprintRegister<V> {
-    /// The process that owns it by name: it is an element of an array with one for each process.
-    /// That no other process writes it is a guess, which the explorer checks.
+    /// The process that owns it by name: it is an element of an array with one element for each
+    /// process. The lab assumes that no other process writes it, and the explorer checks that.
     pub(crate) fn owner(&self) -> Option<usize> {
         match (self.site.home, self.site.index, self.object) {
             (Home::Process(p), Some(index), None) if p == index => Some(p),
@@ -210,7 +210,7 @@ pub(crate) struct BlueprintObject {
     pub(crate) registers: Vec<usize>,
 }
 
-/// Everything that was made while a lock was set up.
+/// Everything that was created during the set-up of a lock.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Blueprint {
     pub(crate) registers: Vec<BlueprintRegister>,
@@ -222,7 +222,7 @@ pub(crate) struct Blueprint {
 enum Context {
     None,
     SetUp(Blueprint),
-    /// If it is explored, with the places of the lock's objects.
+    /// In an exploration, with the addresses of the lock's objects.
     Coroutine(NonNull<Suspend>, Option<Rc<[*const ()]>>),
 }
 
@@ -234,7 +234,7 @@ fn with<R>(f: impl FnOnce(&mut Context) -> R) -> R {
     CONTEXT.with_borrow_mut(f)
 }
 
-/// Runs `f`, which makes a lock and lets its processes join, and returns what it made.
+/// Runs `f`, which makes a lock and lets its processes join. Returns what it created.
 pub(crate) fn set_up<R>(f: impl FnOnce() -> R) -> (R, Blueprint) {
     with(|context| *context = Context::SetUp(Blueprint::default()));
     let made = f();
@@ -244,18 +244,18 @@ pub(crate) fn set_up<R>(f: impl FnOnce() -> R) -> (R, Blueprint) {
     }
 }
 
-/// To be called once at the start of a coroutine; with the places of the lock's objects, if it is
-/// explored.
+/// Must be called once at the start of a coroutine; in an exploration with the addresses of the
+/// lock's objects.
 pub(super) fn begin(suspend: &Suspend, objects: Option<Rc<[*const ()]>>) {
     with(|context| *context = Context::Coroutine(NonNull::from(suspend), objects));
 }
 
-/// To be called when a coroutine has ended, be it by a panic.
+/// Must be called when a coroutine has ended, also by a panic.
 pub(crate) fn end() {
     with(|context| *context = Context::None);
 }
 
-/// Suspends the running coroutine, if there is one, until there is a cue for it.
+/// Suspends the running coroutine, if there is one, until it gets a cue.
 pub(super) fn ask(wish: Wish) -> Option<Cue> {
     let (running, objects) = with(|context| match std::mem::replace(context, Context::None) {
         Context::Coroutine(running, objects) => Some((running, objects)),
@@ -265,15 +265,15 @@ pub(super) fn ask(wish: Wish) -> Option<Cue> {
         }
     })?;
     // SAFETY: `begin` was called with a reference that lives as long as the body of the coroutine,
-    // and this is called from within that body: `end` comes after it, and while others run, the
-    // context is theirs.
+    // and this is called from within that body. `end` is called after it. While other coroutines
+    // run, the context is theirs.
     let cue = unsafe { running.as_ref() }.suspend(wish);
     with(|context| *context = Context::Coroutine(running, objects));
     cue
 }
 
-/// Runs `f` and catches its panic. The panic hook does not print what an algorithm panics with:
-/// that is a finding, and reported as one. Other threads and times print as before.
+/// Runs `f` and catches its panic. The panic hook does not print the panic of an algorithm: the lab
+/// reports it as a finding. Other threads, and other code, print as usual.
 pub(crate) fn catch_quietly<R>(f: impl FnOnce() -> R) -> std::thread::Result<R> {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -347,7 +347,7 @@ pub(super) fn is_object(place: *const ()) -> bool {
     })
 }
 
-/// What a process learns from an operation; `None` if the lock is being dropped.
+/// The answer to an operation. `None` if the lock is being dropped.
 pub(super) fn operate(
     register: usize,
     operation: Operation,
@@ -378,8 +378,8 @@ fn look(register: usize, at: &'static Location<'static>) -> Option<Cue> {
     operate(register, Operation::Read, Ordering::Acquire, at)
 }
 
-/// Waits until a flag holds `value`: one blocking step for an explorer, reads that count one by one
-/// for a meter.
+/// Waits until a flag holds `value`. This is one blocking step for an explorer, and single counted
+/// reads for a meter.
 pub(super) fn wait_for(register: usize, value: Word, at: &'static Location<'static>) {
     if is_coroutine() && !is_explored() {
         await_until(|| look(register, at) == Some(Cue::Value(value)), at);
@@ -413,7 +413,7 @@ pub(super) fn wait_other(
     }
 }
 
-/// Reads a register, each read by itself, until it holds `enough`, and returns that, unless the
+/// Reads a register, one read at a time, until it holds `enough`. Returns the value, unless the
 /// process withdraws.
 fn look_until(
     register: usize,

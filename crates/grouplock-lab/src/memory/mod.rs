@@ -58,11 +58,11 @@ impl Memory for SimMemory {
         context::live(|| words().into_iter().collect(), Location::caller());
     }
 
-    /// A lock that is explored may be broken in any way, so nothing is taken on trust: a pointer to
+    /// A lock under exploration may be broken in any way, so nothing is assumed. A pointer to
     /// nothing is a panic of the algorithm, and a finding.
     unsafe fn follow<'a, T>(pointer: Ptr<T>) -> &'a T {
         assert!(context::is_object(pointer.place()), "{pointer:?} is followed");
-        // SAFETY: it points to an object of the lock that is being run, which lives.
+        // SAFETY: it points to a living object of the lock that is being run.
         unsafe { pointer.as_ref() }
     }
 
@@ -78,12 +78,12 @@ impl Memory for SimMemory {
 #[derive(Debug)]
 pub struct SimRegister<T: Value> {
     id: usize,
-    /// What it held at first, for those who read while a lock is dropped.
+    /// Its first value, for reads while the lock is dropped.
     initial: T,
 }
 
 impl<T: Value> SimRegister<T> {
-    /// The operation's answer; `None` if the lock is being dropped.
+    /// The answer to the operation. `None` if the lock is being dropped.
     #[track_caller]
     fn ask(&self, operation: Operation, order: Ordering) -> Option<Cue> {
         context::operate(self.id, operation, order, Location::caller())
@@ -99,8 +99,8 @@ impl<T: Value> SimRegister<T> {
 
     /// Waits until the register holds `old` and writes `new`, all in one step.
     ///
-    /// No machine has this. It makes locks that are correct by definition, to put under an
-    /// algorithm that is to be explored apart from the lock it uses.
+    /// No machine has this. It makes locks that are correct by definition. An algorithm over such a
+    /// lock can be explored separately from its real lock.
     #[track_caller]
     pub fn await_cas(&self, old: T, new: T) {
         self.ask(Operation::AwaitCas(old.word(), new.word()), Ordering::Acquire);
@@ -171,8 +171,8 @@ impl Flag for SimFlag {
         self.0.write(value, Ordering::Relaxed);
     }
 
-    /// What the trait promises and no more: real flags release by a swap, which also waits for
-    /// earlier writes.
+    /// Exactly what the trait promises. Real flags release by a swap, which also waits for earlier
+    /// writes.
     #[track_caller]
     fn signal(&self, value: bool) {
         self.0.write(value, Ordering::Release);

@@ -11,23 +11,22 @@ use crate::subject::Process;
 
 pub(crate) type Running = Coroutine<Option<Cue>, Wish, (), DefaultStack>;
 
-/// Enough for any algorithm and for a panic that comes out of it; only what is touched takes
-/// memory.
+/// Enough for any algorithm and for a panic in it. Only the used part takes memory.
 const STACK_BYTES: usize = 256 << 10;
 
 thread_local! {
-    /// Stacks that are not in use. To make a new one takes longer than many a run.
+    /// Unused stacks. Making a new stack takes longer than many runs.
     static STACKS: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Ends a process, wherever it is in its code, and keeps its stack for another one.
+/// Ends a process, at any point of its code, and keeps its stack for another process.
 pub(crate) fn recycle(mut running: Running) {
     running.force_unwind();
     STACKS.with_borrow_mut(|stacks| stacks.push(running.into_stack()));
 }
 
-/// A process that makes one passage after another until it is stopped; with the addresses of the
-/// lock's objects, if it is explored.
+/// A process that makes one passage after another until it is stopped. In an exploration, with the
+/// addresses of the lock's objects.
 pub(crate) fn start(
     me: Rc<RefCell<Box<dyn Process>>>,
     objects: Option<Rc<[*const ()]>>,

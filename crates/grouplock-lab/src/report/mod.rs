@@ -30,7 +30,7 @@ pub use paper::Paper;
 pub use plan::{Plan, Task};
 pub use table::{Cell, Quoted, Row, Support, Table};
 
-/// A number with its thousands set apart.
+/// A number with separated thousands.
 fn grouped(number: u64, separator: char) -> String {
     let digits = number.to_string();
     let mut text = String::new();

@@ -11,14 +11,14 @@ use crate::property::Property;
 pub struct Paper {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What its table is called here.
+    /// The title of its table here.
     pub title: &'static str,
     pub(super) columns: &'static [Column],
     /// The rows it prints for algorithms that the lab has.
     #[doc(hidden)]
     pub printed: &'static [PrintedRow],
-    /// The rows it prints for algorithms that the lab does not have: what it calls them, and a word
-    /// for each column but the first.
+    /// The rows it prints for algorithms that the lab does not have: the paper's name, and a word
+    /// for each column except the first.
     pub(super) quoted: &'static [[&'static str; 2]],
     /// What a reader of the table should know.
     pub(super) notes: &'static [&'static str],
@@ -27,12 +27,12 @@ pub struct Paper {
 /// A column: its heading and its question about an algorithm.
 pub(super) type Column = (&'static str, fn(&Case<'_>) -> Cell);
 
-/// A row as printed: the algorithm as the lab and as the paper calls it, and a word for each column
-/// but the first, which the papers take for granted.
+/// A printed row: the lab's name of the algorithm, the paper's name, and a word for each column
+/// except the first. The papers assume the property of the first column.
 pub type PrintedRow = [&'static str; 3];
 
 impl Paper {
-    /// Both.
+    /// Both papers.
     pub const ALL: [Paper; 2] = [Paper::MAOR_TAUBENFELD, Paper::HE];
 
     /// Maor and Taubenfeld, Constant RMR Group Mutual Exclusion for Arbitrarily Many Processes and

@@ -9,7 +9,7 @@ use crate::property::{Properties, Property};
 use crate::rmr;
 use crate::subject::Subject;
 
-/// One exploration to make.
+/// One planned exploration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     /// The algorithm's name in the registry.
@@ -23,10 +23,10 @@ pub struct Task {
     /// How many processes may die, if they can; any number if `None`.
     #[serde(default)]
     pub deaths: Option<u8>,
-    /// Check no more than mutual exclusion and deadlock freedom: far fewer states.
+    /// Check only mutual exclusion and deadlock freedom: far fewer states.
     #[serde(default)]
     pub basic: bool,
-    /// Check this property alone, and go on where another one is violated.
+    /// Check only this property, and continue after a violation of another one.
     pub property: Option<Property>,
     /// When others see a write.
     #[serde(default, skip_serializing_if = "MemoryModel::is_sc")]
@@ -81,9 +81,9 @@ impl Task {
 /// A list of tasks by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// Seconds: every algorithm at two processes, and larger where that is as fast.
+    /// Seconds: every algorithm with two processes, and larger sizes if they are as fast.
     Quick,
-    /// Minutes: three processes wherever that ends, and the counterexamples.
+    /// Minutes: three processes if that ends, and the counterexamples.
     Full,
 }
 

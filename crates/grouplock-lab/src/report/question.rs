@@ -9,10 +9,10 @@ use crate::explore::Verdict;
 use crate::property::Property;
 use crate::rmr::{fit, rounded_up};
 
-/// An algorithm with all its variants: over an ideal lock, and over the one it ships with.
+/// An algorithm with all its variants: over an ideal lock, and over its shipped lock.
 pub(super) struct Case<'a> {
     dossier: &'a Dossier,
-    /// The one that ships: its claims are the ones that count.
+    /// The shipped variant. Its claims count.
     shipped: &'a Algorithm,
     /// All names, from the plain one to the longest.
     names: Vec<&'a str>,
@@ -46,7 +46,7 @@ impl<'a> Case<'a> {
         Cell { how, ..Cell::unmeasured(if both { "✓" } else { "✗" }.to_owned()) }
     }
 
-    /// A property that a column is all about.
+    /// A column for one property.
     pub(super) fn plainly(&self, property: Property) -> Cell {
         let claim = property.claim(self.claims());
         self.evidence(property).cell(yes_or_no(claim), claim)
@@ -63,8 +63,8 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// None of `properties` is claimed: whether even the weakest of them, the last, is known to
-    /// fail.
+    /// None of `properties` is claimed. The cell says whether even the weakest of them, the last,
+    /// is known to fail.
     fn lacks(&self, properties: &[(&str, Property)]) -> Cell {
         let cell = Cell::unmeasured("✗".to_owned());
         let Some(&(label, weakest)) = properties.last() else { return cell };
@@ -110,7 +110,8 @@ impl<'a> Case<'a> {
                         evidence.refuted = Some(exploration);
                     }
                 }
-                // An exploration ends at its first violation: of the others it says nothing.
+                // An exploration ends at its first violation, and says nothing about the other
+                // properties.
                 Verdict::Violated => {}
                 Verdict::Holds => evidence.exhausted.push(exploration),
                 Verdict::Limit => {
@@ -150,7 +151,7 @@ impl<'a> Case<'a> {
                 self.dossier.rmr.iter().filter(|p| p.algorithm == name && p.model == model);
             points.collect::<Vec<_>>()
         };
-        // What ships counts; only if that was not measured, what it is made of.
+        // The shipped variant counts. If it was not measured, its parts count.
         let points = self.names.iter().rev().map(|name| of(name)).find(|points| !points.is_empty());
         let Some(points) = points else { return cell };
         let Some(last) = points.iter().map(|point| point.processes).max() else { return cell };
@@ -161,7 +162,7 @@ impl<'a> Case<'a> {
         let (measured, how, support) = if let Some(least) =
             broken.min_by_key(|broken| broken.processes)
         {
-            // What other sizes cost does not show that the lock works.
+            // The costs at other sizes do not show that the lock works.
             let measured = format!("breaks with {} processes", least.processes);
             (measured, least.because.clone(), Support::Partly)
         } else if let Some(bound) = points.iter().find_map(|point| point.bound) {
@@ -194,8 +195,8 @@ impl<'a> Case<'a> {
         Cell { measured, how, support, ..cell }
     }
 
-    /// Exhausting any number of passages shows that there are finitely many states, so that
-    /// registers are bounded.
+    /// An exhausted exploration with any number of passages shows that there are finitely many
+    /// states. So registers are bounded.
     pub(super) fn registers(&self) -> Cell {
         let claim = self.claims().bounded_registers;
         let all = self.dossier.explorations.iter().filter(|exploration| {
@@ -226,7 +227,7 @@ fn rank(exploration: &Exploration) -> (usize, u64, u8) {
 #[derive(Default)]
 struct Evidence<'a> {
     refuted: Option<&'a Exploration>,
-    /// Those that exhausted their size, of which none reaches further than another in every
+    /// The explorations that exhausted their size. None of them is smaller than another in every
     /// respect.
     exhausted: Vec<&'a Exploration>,
     limited: Option<&'a Exploration>,
@@ -238,8 +239,8 @@ impl Evidence<'_> {
         self.ideal == Some(exploration.algorithm.as_str())
     }
 
-    /// Drops the exhausted sizes that others make superfluous. What holds of the whole says more
-    /// than what holds over an ideal lock.
+    /// Drops the exhausted sizes that others cover. A result for the whole says more than a result
+    /// over an ideal lock.
     fn keep_furthest(&mut self) {
         let mut all = std::mem::take(&mut self.exhausted);
         all.sort_by_key(|exploration| (!self.is_ideal(exploration), rank(exploration)));
@@ -263,7 +264,7 @@ impl Evidence<'_> {
             (None, None, None) => ("not measured", Support::Unmeasured),
         };
         let (claimed, measured, support) = match (claim, support) {
-            // Known to be false, though this run did not go far enough to see it.
+            // Known to be false, although this exploration was too small to find it.
             (Claim::Refuted(_), Support::Supported) => {
                 (format!("{claimed}, refuted"), "no violation so far", Support::Partly)
             }
@@ -300,7 +301,7 @@ impl Evidence<'_> {
     }
 }
 
-/// The growth that fits `points`, if there are enough of them to tell.
+/// The growth that fits `points`, if there are enough points.
 fn suggested(points: &[(usize, u64)]) -> Option<Growth> {
     Some(fit(points)).filter(|&growth| growth != Growth::NotStated)
 }

@@ -15,53 +15,52 @@ use crate::trace::widths;
 pub struct Table {
     /// The paper, by its name on the command line.
     pub paper: &'static str,
-    /// What the table is called.
+    /// The title of the table.
     pub title: &'static str,
     /// The headings.
     pub columns: Vec<&'static str>,
     /// The algorithms.
     pub rows: Vec<Row>,
-    /// The rows of the paper's table whose algorithms are not here.
+    /// The rows of the paper's table whose algorithms the lab does not have.
     pub quoted: Vec<Quoted>,
-    /// What a reader of it should know.
+    /// Notes for readers.
     pub notes: &'static [&'static str],
 }
 
-/// A row of a paper's table whose algorithm is not here: nothing of it is measured.
+/// A row of a paper's table whose algorithm the lab does not have: nothing of it is measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct Quoted {
-    /// What the paper's table calls the algorithm.
+    /// The name in the paper's table.
     pub called: &'static str,
-    /// What it prints, for each column; nothing in the first, as papers take mutual exclusion for
-    /// granted.
+    /// The printed word of each column. The first is empty, because papers assume mutual exclusion.
     pub printed: Vec<&'static str>,
 }
 
 /// An algorithm's row.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// The algorithm, as the lab calls it.
+    /// The lab's name of the algorithm.
     pub algorithm: String,
-    /// What the paper's table calls it, if it is in there.
+    /// Its name in the paper's table, if the table has it.
     pub called: Option<&'static str>,
-    /// Where it was published.
+    /// Its publication.
     pub source: &'static str,
     /// A cell for each column.
     pub cells: Vec<Cell>,
 }
 
-/// What is said and what was found.
+/// The claim and the finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Cell {
-    /// What the paper's table prints here, if the algorithm is in there.
+    /// The word in the paper's table, if the table has the algorithm.
     pub printed: Option<&'static str>,
     /// What the algorithm's own source claims.
     pub claimed: String,
-    /// What was found, or "not measured".
+    /// The finding, or "not measured".
     pub measured: String,
-    /// By which means, and how far they reached.
+    /// The method, and its range.
     pub how: String,
-    /// How the two go together.
+    /// How the claim and the finding agree.
     #[serde(rename = "standing")]
     pub support: Support,
 }
@@ -70,9 +69,9 @@ pub struct Cell {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Support {
-    /// What was measured agrees with it.
+    /// The measurement agrees with it.
     Supported,
-    /// Nothing speaks against it so far.
+    /// Nothing contradicts it so far.
     Partly,
     /// It was not measured.
     Unmeasured,
@@ -124,7 +123,7 @@ impl Table {
             if let Some(called) = row.called {
                 line(format!("({called})"), "printed", words(|cell| cell.printed.unwrap_or("")));
             }
-            // Whose it is, where it could be taken for another's.
+            // Names the authors if the algorithm could be confused with another.
             let ours = if row.source.starts_with("ours") { row.source } else { "" };
             line(ours.to_owned(), "measured", words(|cell| &cell.measured));
             line(String::new(), "how", words(|cell| &cell.how));
@@ -159,7 +158,7 @@ fn quoted([called, words]: &[&'static str; 2]) -> Quoted {
 fn row(paper: Paper, dossier: &Dossier, name: &str) -> Option<Row> {
     let case = Case::of(dossier, name)?;
     let printed = paper.printed.iter().find(|[algorithm, ..]| *algorithm == name);
-    // The first column is not printed: papers take mutual exclusion for granted.
+    // The first column is not printed: papers assume mutual exclusion.
     let words = printed.into_iter().flat_map(|[.., words]| words.split('|').map(Some));
     let words = std::iter::once(None).chain(words).chain(std::iter::repeat(None));
     let answers = paper.columns.iter().map(|(_, answer)| answer(&case));

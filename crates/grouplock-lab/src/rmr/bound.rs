@@ -327,8 +327,8 @@ impl PathSearch {
         Ok(longest)
     }
 
-    /// What the register may hold when `op` comes, and what the process then observes: nothing if
-    /// it goes on waiting. What `op` writes is noted.
+    /// The values that the register may hold before `op`, and the observation of the process for
+    /// each: none if it continues to wait. The values that `op` writes are noted.
     fn observed(
         &mut self,
         state: &PassageState,
@@ -366,7 +366,7 @@ impl PathSearch {
             }
             Op::Write(_) | Op::AwaitCas(..) => vec![(Obs::DONE, Some(Obs::DONE))],
             Op::Cas(..) => [Obs::SWAPPED, Obs::FAILED].map(|obs| (obs, Some(obs))).into(),
-            // Numbers without end, and a wait for more than one value.
+            // These are numbers without a bound, and a wait for more than one value.
             Op::Faa(..) | Op::WaitOther(_) => return Err(Unproven),
         })
     }

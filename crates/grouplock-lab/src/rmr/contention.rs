@@ -22,7 +22,7 @@ pub struct Contention {
     pub interval: usize,
 }
 
-/// Who is in a passage, and what each of these passages has met so far.
+/// The processes in a passage, and the processes that each of these passages has met so far.
 #[derive(Clone, Debug)]
 #[doc(hidden)]
 pub struct Crowd {
@@ -67,7 +67,7 @@ pub struct Contended {
     pub max: u64,
 }
 
-/// The largest costs, by contention of one kind; nothing where no passage had it.
+/// The largest costs, by contention of one kind. `None` if no passage had that contention.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Largest(Vec<Option<PerModel<u64>>>);
 

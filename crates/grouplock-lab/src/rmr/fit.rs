@@ -2,11 +2,11 @@
 
 use grouplock_algorithms::claims::Growth;
 
-/// What grows with the number of processes.
+/// A function of the number of processes.
 type Curve = fn(f64) -> f64;
 
-/// Below this, there are too few processes to get in each other's way: costs rise with them even if
-/// they have a bound.
+/// With fewer processes there is little contention: costs rise with their number even if they have
+/// a bound.
 const SETTLED: f64 = 8.0;
 
 /// The growth that explains the points (processes, cost) best.
@@ -17,8 +17,8 @@ const SETTLED: f64 = 8.0;
 /// * Otherwise it is the curve a + b·log N, a + b·N or a + b·N² that comes closest, in proportion
 ///   to the cost. The simpler one is preferred if a larger one is hardly better.
 ///
-/// Fewer than two sizes say nothing: [`Growth::NotStated`]. And no number of points tells a bound:
-/// this is what the points look like. For a bound see [`bounds`](super::bounds).
+/// Fewer than two sizes say nothing: [`Growth::NotStated`]. Points never prove a bound. This
+/// describes the points only. For a bound see [`bounds`](super::bounds).
 ///
 /// ```
 /// use grouplock_algorithms::claims::Growth;

@@ -41,11 +41,11 @@
 //! schedules only a few processes take part. These costs are lower bounds too.
 //!
 //! # Waiting
-//! A process that waits reads what it waits on. If the wait goes on, the process is blocked until
-//! another process writes one of the registers that it read; then it reads again. With coherent
-//! caches a spinning process pays the same: one reference for each time that its copy is
-//! invalidated. On distributed memory a wait on a register of another process has no bound; it is
-//! reported as [`Measurement::remote_spinning`].
+//! A waiting process reads the registers that it waits on. If the wait continues, the process is
+//! blocked until another process writes one of the registers that it read. Then it reads again.
+//! With coherent caches a spinning process pays the same: one reference for each time that its copy
+//! is invalidated. On distributed memory a wait on a register of another process has no bound. It
+//! is reported as [`Measurement::remote_spinning`].
 
 mod bound;
 #[doc(hidden)]

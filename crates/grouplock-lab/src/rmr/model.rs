@@ -128,7 +128,7 @@ pub struct Caches {
     versions: [Vec<u32>; 3],
     /// Per protocol, register and process.
     copies: [Vec<u32>; 3],
-    /// Per register: who holds it exclusively, under write back.
+    /// Per register: the process that holds it exclusively, under write back.
     owners: Vec<Option<u16>>,
 }
 

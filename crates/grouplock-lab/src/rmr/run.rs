@@ -37,13 +37,13 @@ impl Case {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sessions {
-    /// All ask for the same.
+    /// All processes request the same session.
     One,
-    /// Each process has one of its own.
+    /// Each process has its own session.
     Own,
-    /// Each process has one of this number, which it shares with others.
+    /// Each process has one of this number of sessions, and shares it with others.
     Fixed(u64),
-    /// Each passage draws one of this number.
+    /// Each passage draws one of this number of sessions.
     Drawn(u64),
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct Workload {
     /// sections.
     pub(crate) active: usize,
     pub(crate) passages: usize,
-    /// Whether processes take their time, some of them much, inside and outside.
+    /// Whether processes stay inside and outside for some time, a few of them for long.
     pub(crate) dwells: bool,
     pub(crate) withdraws: Withdraws,
     pub(crate) seed: u64,
@@ -115,7 +115,7 @@ impl Workload {
     }
 
     /// For how many steps a process idles in its critical section or its remainder section: none in
-    /// half of the cases, and twice as many half as often from there.
+    /// half of the cases. Each doubling is half as likely.
     pub(crate) fn dwell(&self, process: usize, passage: usize, inside: bool) -> u32 {
         let what = 1 + u64::from(inside);
         if self.dwells { idle(self.draw(process, passage, what).u32(..)) } else { 0 }
@@ -163,7 +163,7 @@ pub(crate) fn run(
         }
         if world.is_done() { Ok(()) } else { Err(Failure::Stuck) }
     });
-    // A panic has left it set, and what is suspended is unwound when the world is dropped.
+    // A panic has left the context set. Suspended code is unwound when the world is dropped.
     context::end();
     let failure = match driven {
         Ok(Ok(())) => return Ok((world.into_tally(), made)),
@@ -175,7 +175,7 @@ pub(crate) fn run(
 }
 
 /// Far more than any of the algorithms takes: a process of the Burns-Lamport lock may be sent back
-/// N² times and look at N others each time.
+/// N² times, and reads the bits of N others each time.
 fn most_steps(processes: usize, passages: usize) -> u64 {
     16 * (processes as u64 + 16).pow(3) * (passages as u64 + 1)
 }

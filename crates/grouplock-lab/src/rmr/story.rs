@@ -16,24 +16,24 @@ use crate::memory::context::{Blueprint, Operation};
 use crate::registry;
 use crate::subject::Subject;
 
-/// A passage and what it cost.
+/// A passage and its cost.
 #[derive(Clone, Debug, Serialize)]
 pub struct WorstPassage {
     /// The lock.
     pub algorithm: String,
-    /// By which its cost is counted.
+    /// The model that counts its cost.
     pub model: Model,
     /// How many processes there were.
     pub processes: usize,
     /// The process whose passage it is, from zero.
     pub process: usize,
-    /// The session it asked for; `None` if the lock has none.
+    /// The session that it requested; `None` if the lock has none.
     pub session: Option<u64>,
-    /// The schedule it happened under.
+    /// The schedule of the run.
     pub schedule: String,
     /// The remote references.
     pub cost: u64,
-    /// What the process did, in order.
+    /// The accesses of the process, in order.
     pub accesses: Vec<AccessTold>,
     /// How many further accesses were left out because there are too many.
     pub left_out: u64,
@@ -46,13 +46,13 @@ pub struct AccessTold {
     pub register: String,
     /// What was done, such as `read`, `write` or `compare-and-swap`.
     pub operation: &'static str,
-    /// What the register held before.
+    /// The previous value of the register.
     pub held: String,
-    /// What it holds afterwards, if this wrote it.
+    /// The new value, if the access wrote it.
     pub written: Option<String>,
     /// Whether it is a remote reference.
     pub remote: bool,
-    /// The algorithm whose text this is a line of: the lock itself or one inside it.
+    /// The algorithm that contains this line: the lock itself or a lock inside it.
     pub text: &'static str,
     /// The line of the program.
     pub line: u32,
@@ -92,7 +92,7 @@ pub fn worst_passage(
 
 fn told(lock: &Subject, made: &Blueprint, model: Model, step: &CountedAccess) -> AccessTold {
     let at = step.access.at;
-    // A lock inside has a text of its own.
+    // An inner lock has its own text.
     let mut texts =
         std::iter::once(lock.claims).chain(registry::measured().into_iter().map(|l| l.claims));
     let of = |claims: &Claims| claims.text.files().find(|text| text.file == at.file());
@@ -127,7 +127,7 @@ fn register(site: &Site) -> String {
     name
 }
 
-/// Addresses differ from run to run; the order in which objects were made does not.
+/// Addresses differ from run to run. The order in which objects were created does not.
 fn word(word: Word, made: &Blueprint) -> String {
     match word {
         Word::Number(number) => number.to_string(),

@@ -10,7 +10,7 @@ use super::tally::{Passage, Tally};
 use super::{Options, RmrError};
 use crate::subject::Subject;
 
-/// The most expensive passage by one model, and how to see it again.
+/// The most expensive passage by one model, and how to repeat it.
 #[derive(Clone, Debug)]
 pub(crate) struct Worst {
     pub(crate) cost: u64,
@@ -109,7 +109,7 @@ fn cases(lock: &Subject, processes: usize, options: &Options) -> Vec<Case> {
             }
         }
     }
-    // A second passage of those that have passed would only be in the way.
+    // One passage each: a second passage would only disturb.
     let (sessions, seed) = (own, options.seed);
     let active = processes;
     let withdraws = Withdraws::None;
@@ -122,18 +122,18 @@ fn cases(lock: &Subject, processes: usize, options: &Options) -> Vec<Case> {
     cases
 }
 
-/// A session for each process, as far as the lock has so many.
+/// One session for each process, if the lock has so many.
 fn own(lock: &Subject, processes: usize) -> Sessions {
     let most = lock.claims.largest_session();
     if processes as u64 <= most { Sessions::Own } else { Sessions::Fixed(most) }
 }
 
-/// A hill, and how far up it the search is.
+/// A hill, and how high the search is on it.
 struct Climb {
-    /// Whether only a few processes take part: the fewer they are, the sooner the search hits on
-    /// the one order that hurts.
+    /// Whether only a few processes take part. With fewer processes the search finds the one
+    /// expensive order sooner.
     few: bool,
-    /// The model that says what is up.
+    /// The model whose cost is the height.
     model: usize,
     top: Option<Top>,
 }
@@ -146,10 +146,10 @@ struct Top {
     horizon: u64,
 }
 
-/// What setting up a run costs for each process, in steps.
+/// The cost of the set-up of a run for each process, in steps.
 const SET_UP: u64 = 128;
 
-/// Climbs for each model by itself, with all processes and with a few, as long as the options
+/// Climbs for each model separately, with all processes and with a few, as long as the options
 /// allow.
 fn search(
     lock: &Subject,
@@ -166,7 +166,7 @@ fn search(
             break;
         }
         let climb = &climbs[round % climbs.len()];
-        // Now and then from somewhere else: a hill may be a low one.
+        // Sometimes from a new start: the hill may be a low one.
         let known = climb.top.as_ref().filter(|_| rng.u8(..8) != 0);
         let (priorities, workload) = if let Some(top) = known {
             (top.priorities.mutated(top.horizon, &mut rng), top.workload)
@@ -182,7 +182,7 @@ fn search(
         let few = climb.few;
         for climb in climbs.iter_mut().filter(|climb| climb.few == few) {
             let cost = tally.max(climb.model);
-            // As bad is bad enough: a plateau is left by walking on it.
+            // An equal cost is accepted: so the search can cross a plateau.
             if climb.top.as_ref().is_none_or(|top| top.cost <= cost) {
                 let horizon = tally.steps / workload.active as u64;
                 climb.top = Some(Top { cost, priorities: priorities.clone(), workload, horizon });
@@ -204,7 +204,7 @@ fn start(
         (_, 1) => Sessions::Drawn(2),
         _ => Sessions::Drawn(3),
     };
-    // A passage has some dozens of steps, or a few for each process.
+    // A passage has a few dozen steps, or a few steps for each process.
     let horizon = passages as u64 * rng.u64(32..=32 + 4 * processes as u64);
     let withdraws = lock.withdraws && rng.u8(..4) != 0;
     let withdraws = if withdraws { Withdraws::Half } else { Withdraws::None };

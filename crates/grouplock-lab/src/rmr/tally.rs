@@ -1,4 +1,4 @@
-//! What is counted: passages and their costs.
+//! The counts: passages and their costs.
 
 use grouplock_algorithms::memory::Word;
 
@@ -6,7 +6,7 @@ use super::contention::{Contention, Largest};
 use super::model::PerModel;
 use crate::memory::context::Access;
 
-/// A passage as it goes on: who makes it, and what it has cost so far.
+/// A passage in progress: its process, and its cost so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Passage {
     pub(crate) process: usize,
@@ -27,7 +27,7 @@ impl Passage {
     }
 }
 
-/// A passage within a run: who makes it, and which of its passages it is, from one.
+/// A passage of a run: its process, and its number among the passages of that process, from one.
 pub(crate) type PassageId = (usize, usize);
 
 /// An access of the recorded passage.

@@ -41,9 +41,10 @@ pub(super) struct Runner {
     /// How many steps it has taken, and how many of them may have written.
     pub(super) steps: u64,
     pub(super) writes: u64,
-    /// What it read in this round of waiting, and how often that had been written then.
+    /// The registers that it read in this round of waiting, and how often each had been written
+    /// then.
     round: Vec<(usize, u32)>,
-    /// Counts its waits: an entry in a list of waiters is void once this has moved on.
+    /// Counts its waits. An entry in a list of waiters with an older number is void.
     ticket: u32,
 }
 
@@ -51,12 +52,13 @@ pub(crate) struct World {
     pub(super) processes: Vec<Runner>,
     contents: Vec<Word>,
     caches: Caches,
-    /// Per register: how often something that may write was done to it.
+    /// Per register: how often an operation that may write was done on it.
     writes: Vec<u32>,
-    /// Per register: who waits for that, with their tickets.
+    /// Per register: the processes that wait for a write, with their tickets.
     waiters: Vec<Vec<(u16, u32)>>,
     workload: Workload,
-    /// Those that can take a step, in no particular order, and where each of them is in there.
+    /// The processes that can take a step, in no particular order, and the position of each of them
+    /// there.
     pub(super) ready: Vec<usize>,
     place: Vec<Option<usize>>,
     pub(super) arrivals: u64,
@@ -128,7 +130,7 @@ impl World {
         Some(self.caches.peek(p, access.register, effect))
     }
 
-    /// What was counted, at the end of a run.
+    /// The counts, at the end of a run.
     pub(crate) fn into_tally(self) -> Tally {
         for process in self.processes {
             recycle(process.running);
@@ -208,11 +210,12 @@ impl World {
                 _ => {}
             }
         }
-        // No waiter came meanwhile: a process that reads again waits only after a step of its own.
+        // No new waiter was added meanwhile: a process that reads again waits only after its own
+        // step.
         self.waiters[register] = waiters;
     }
 
-    /// Lets `p` run to the next point where the scheduler has a say.
+    /// Lets `p` run to the next point where the scheduler decides.
     fn go_on(&mut self, p: usize, mut cue: Option<Cue>) {
         let next = loop {
             let process = &mut self.processes[p];

@@ -1,4 +1,4 @@
-//! What the explorer is made of.
+//! The parts of the explorer.
 
 mod parts;
 mod reductions;

@@ -1,4 +1,4 @@
-//! The parts, one by one.
+//! Tests of single parts.
 
 use std::collections::HashSet;
 
@@ -162,7 +162,7 @@ fn changes_of_places_follow_each_other() {
     let twice = orders.after(once, change);
     assert_eq!(orders.names(twice), [2, 0, 1]);
     assert_eq!(orders.after(twice, change), 0);
-    // At places 0 and 1 are processes 2 and 0.
+    // Processes 2 and 0 are at positions 0 and 1.
     assert_eq!(orders.named(twice, 0b011), 0b101);
 }
 

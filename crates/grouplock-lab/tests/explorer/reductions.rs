@@ -1,4 +1,4 @@
-//! Each reduction finds what a run without it finds, in fewer states.
+//! Each reduction finds what a run without it finds, with fewer states.
 
 use grouplock_lab::{Options, Outcome, Reductions, Verdict, check, registry};
 
@@ -33,8 +33,7 @@ fn verdicts_agree_and_reductions_only_save() {
         for outcome in &outcomes {
             assert_eq!(outcome.verdict, Verdict::Holds, "{name}: {:?}", outcome.violation);
         }
-        // One reduction more can cost a few states: "dead" is a value that the first state does not
-        // have.
+        // One more reduction can add a few states: the first state does not have the value "dead".
         let [all, .., none] = outcomes;
         assert!(all.states <= none.states, "{name}: {} and {}", all.states, none.states);
     }

@@ -1,4 +1,4 @@
-//! Whether the search finds all states that satisfy the invariant, and no others.
+//! Checks that the search finds all states that satisfy the invariant, and no others.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,20 +12,20 @@ fn satisfies(state: &State, size: Size) -> bool {
     INVARIANT.iter().all(|conjunct| judge(conjunct, state, size) == Ok(true))
 }
 
-/// The states of an execution that chance chooses.
+/// The states of a random execution.
 fn execution(size: Size, length: usize, random: &mut fastrand::Rng) -> Vec<State> {
     let mut all = vec![State::first(size)];
     while all.len() < length {
         let state = all[all.len() - 1];
         let after = steps(None, &state, random.usize(..size.processes), size);
         let after = after.expect("no step goes wrong");
-        // None, if the process has to wait.
+        // `None` if the process must wait.
         all.extend(random.choice(after));
     }
     all
 }
 
-/// A consequence of the induction, and so a check of it.
+/// This follows from the induction, so it checks the induction.
 #[test]
 fn executions_satisfy_the_invariant() {
     let mut random = fastrand::Rng::with_seed(20);
@@ -40,7 +40,7 @@ fn executions_satisfy_the_invariant() {
     assert_eq!(reached.len(), Pc::ALL.len(), "every line is reached");
 }
 
-/// That names are told apart or not makes no difference to how many states there are.
+/// The number of states is the same whether names are distinguished or not.
 #[test]
 fn symmetry_loses_no_state() {
     let (invariant, goals) = (invariant(), goals());
@@ -55,8 +55,8 @@ fn symmetry_loses_no_state() {
     }
 }
 
-/// A state that differs from one of an execution in a few variables satisfies the invariant if and
-/// only if it is in one of the cases, and it is in no more than one.
+/// The test changes a few variables in a state of an execution. The new state satisfies the
+/// invariant if and only if it is in one of the cases. It is in at most one case.
 #[test]
 fn a_state_satisfies_the_invariant_if_it_is_in_a_case() {
     const TRIED: usize = 20_000;
@@ -87,6 +87,6 @@ fn a_state_satisfies_the_invariant_if_it_is_in_a_case() {
         satisfied += found;
     }
     println!("{satisfied} of {TRIED} states satisfy the invariant");
-    // Enough of either kind.
+    // Enough states of both kinds.
     assert!((TRIED / 5..TRIED * 4 / 5).contains(&satisfied), "{satisfied}");
 }

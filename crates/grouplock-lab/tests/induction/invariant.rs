@@ -1,5 +1,5 @@
-//! The invariant of `docs/proofs/handover.md`, conjunct by conjunct, by the numbers and names it
-//! has there.
+//! The invariant of `docs/proofs/handover.md`, conjunct by conjunct, with the numbers and names of
+//! that page.
 
 use crate::state::{GONE, Lazy, NIL, Pc, Size, State, Var, node, record, to};
 
@@ -8,7 +8,7 @@ pub(crate) struct Conjunct {
     pub(crate) holds: fn(&View) -> Lazy<bool>,
 }
 
-/// A state to be judged. Positions in the queue count from one, as on the page.
+/// A state to check. Positions in the queue start at one, as on the page.
 pub(crate) struct View<'a> {
     pub(crate) state: &'a State,
     pub(crate) size: Size,
@@ -19,17 +19,17 @@ fn is_outside(pc: Pc) -> bool {
     pc <= Pc::L2
 }
 
-/// It has a node in the queue of its own.
+/// Its own node is in the queue.
 fn is_waiting(pc: Pc) -> bool {
     (Pc::L3..=Pc::L11).contains(&pc)
 }
 
-/// It has published ENABLED, and has not taken a node out of the queue.
+/// It has published ENABLED, and has not removed a node from the queue.
 fn is_admitted(pc: Pc) -> bool {
     (Pc::L12User..=Pc::L17Head).contains(&pc)
 }
 
-/// It has taken a node out of the queue, which is not its `cool` yet.
+/// It has removed a node from the queue, and that node is not its `cool` yet.
 fn is_leaving(pc: Pc) -> bool {
     pc >= Pc::L18New
 }
@@ -62,7 +62,7 @@ impl View<'_> {
         Ok(usize::from(self.get(Var::Length)?))
     }
 
-    /// d, the number of the admitted.
+    /// d, the number of admitted processes.
     fn d(&self) -> usize {
         self.at(is_admitted).count()
     }
@@ -78,7 +78,7 @@ impl View<'_> {
         self.get(field(it))
     }
 
-    /// The waiting process whose node qᵢ is.
+    /// The waiting process that owns node qᵢ.
     fn owner(&self, i: usize) -> Lazy<Option<usize>> {
         if i > self.k()? {
             return Ok(None);
@@ -92,12 +92,12 @@ impl View<'_> {
         Ok(None)
     }
 
-    /// Where that process is.
+    /// The line of that process.
     fn owner_at(&self, i: usize) -> Lazy<Option<Pc>> {
         Ok(self.owner(i)?.map(|p| self.pc(p)))
     }
 
-    /// The place in the queue of the waiting process `p`.
+    /// The position of the waiting process `p` in the queue.
     fn place(&self, p: usize) -> Lazy<Option<usize>> {
         let ready = self.get(Var::Ready(p))?;
         for i in 1..=self.k()? {
@@ -112,12 +112,12 @@ impl View<'_> {
         Ok(self.place(p)? == Some(i))
     }
 
-    /// A field of the node that `pointer` holds, unless that is a mark.
+    /// A field of the node that `pointer` points to, unless the pointer is a mark.
     fn behind(&self, pointer: Var, field: fn(usize) -> Var) -> Lazy<Option<u8>> {
         node(self.get(pointer)?).map(|it| self.get(field(it))).transpose()
     }
 
-    /// Whether `holds` is true of all.
+    /// Whether `holds` is true for all.
     fn each(
         mut all: impl Iterator<Item = usize>,
         mut holds: impl FnMut(usize) -> Lazy<bool>,
@@ -165,7 +165,7 @@ fn count(v: &View) -> Lazy<bool> {
     Ok(v.k()? == v.at(is_waiting).count() + v.d())
 }
 
-/// The nodes of Q, `ready` of the outside, `cool` of all and `h` of the leaving differ.
+/// The nodes of Q, `ready` of the outside, `cool` of all and `h` of the leaving are different.
 fn partition(v: &View) -> Lazy<bool> {
     let places = (0..v.k()?).map(Var::Queue);
     let ready = v.at(is_outside).map(Var::Ready);
@@ -182,7 +182,7 @@ fn partition(v: &View) -> Lazy<bool> {
     Ok(true)
 }
 
-/// `ready` maps W one to one to the nodes behind the first d.
+/// `ready` maps W one to one to the nodes after the first d.
 fn owners(v: &View) -> Lazy<bool> {
     let mut seen = 0u32;
     for p in v.at(is_waiting) {
@@ -204,7 +204,7 @@ fn tail(v: &View) -> Lazy<bool> {
     Ok(v.get(Var::Tail)? == last)
 }
 
-/// Head is the first node, unless its owner has yet to write it.
+/// Head is the first node, unless the owner of that node has not written Head yet.
 fn head(v: &View) -> Lazy<bool> {
     if v.k()? == 0 || v.owner_at(1)?.is_some_and(is_before_head) {
         return Ok(true);
@@ -212,12 +212,12 @@ fn head(v: &View) -> Lazy<bool> {
     Ok(v.get(Var::Head)? == v.q(1)?)
 }
 
-/// At most one process is in lines 14 to 19, and then the exit lock is held.
+/// At most one process is in lines 14 to 19. While it is there, the exit lock is held.
 fn lock(v: &View) -> Lazy<bool> {
     Ok(v.at(|pc| pc >= Pc::L14).count() == usize::from(v.get(Var::Lock)?))
 }
 
-/// What line 1 has done so far.
+/// The work that line 1 has done so far.
 fn preparation(v: &View) -> Lazy<bool> {
     View::each(v.at(|pc| (Pc::L1Next..=Pc::L2).contains(&pc)), |p| {
         let n = node(v.get(Var::Ready(p))?).expect("it is a node by its type");
@@ -238,14 +238,14 @@ fn fields(v: &View) -> Lazy<bool> {
     })
 }
 
-/// The admitted, and the first d nodes, have one session.
+/// The admitted processes and the first d nodes have one session.
 fn one_session(v: &View) -> Lazy<bool> {
     View::each(v.at(is_admitted), |p| {
         View::each(1..=v.d(), |i| Ok(v.of(i, Var::Session)? == v.get(Var::Asked(p))?))
     })
 }
 
-/// `next` is the next node once that has been linked, and NIL before.
+/// `next` is the next node after that node was linked, and NIL before.
 fn next(v: &View) -> Lazy<bool> {
     let k = v.k()?;
     View::each(1..=k, |i| {
@@ -255,7 +255,7 @@ fn next(v: &View) -> Lazy<bool> {
     })
 }
 
-/// `pred` is the node before.
+/// `pred` is the previous node.
 fn predecessor(v: &View) -> Lazy<bool> {
     View::each(v.at(is_unlinked), |p| match v.place(p)? {
         Some(i) if i > 1 => Ok(v.get(Var::Pred(p))? == v.q(i - 1)?),
@@ -263,8 +263,8 @@ fn predecessor(v: &View) -> Lazy<bool> {
     })
 }
 
-/// `pred` of one who is first is GONE, and rests: in the hands of who is at line 19, or else as
-/// somebody's `cool`.
+/// `pred` of a process that is first is GONE, and rests: the process at line 19 has it, or it is
+/// the `cool` of a process.
 fn late_successor(v: &View) -> Lazy<bool> {
     View::each(v.at(is_unlinked), |p| {
         if !v.is_at(p, 1)? {
@@ -286,7 +286,7 @@ fn late_successor(v: &View) -> Lazy<bool> {
     })
 }
 
-/// What line 4 has found is so.
+/// The result of line 4 is true.
 fn sessions_compared(v: &View) -> Lazy<bool> {
     View::each(v.at(is_waiting), |p| {
         let mine = v.get(Var::Asked(p))?;
@@ -300,7 +300,7 @@ fn sessions_compared(v: &View) -> Lazy<bool> {
     })
 }
 
-/// `link` of a node that is owned is the next node once that has been registered, and NIL before.
+/// `link` of an owned node is the next node after that node was registered, and NIL before.
 fn link(v: &View) -> Lazy<bool> {
     View::each(v.d() + 1..=v.k()?, |i| {
         let registered = matches!(v.owner_at(i + 1)?, Some(Pc::L6 | Pc::L7));
@@ -309,13 +309,13 @@ fn link(v: &View) -> Lazy<bool> {
     })
 }
 
-/// Who is about to write Head is first.
+/// A process that is about to write Head is first.
 fn first(v: &View) -> Lazy<bool> {
     let writes = |pc| matches!(pc, Pc::L3 | Pc::L6Head | Pc::L9Head);
     View::each(v.at(writes), |p| v.is_at(p, 1))
 }
 
-/// Who may enter is the first of the waiting.
+/// A process that may enter is the first of the waiting.
 fn permitted(v: &View) -> Lazy<bool> {
     View::each(v.at(is_waiting), |p| {
         let pc = v.pc(p);
@@ -332,7 +332,7 @@ fn permitted(v: &View) -> Lazy<bool> {
     })
 }
 
-/// The first of the waiting awaits the signal of line 12, and there is one such signal at most.
+/// The first of the waiting awaits the signal of line 12. There is at most one such signal.
 fn signal_12(v: &View) -> Lazy<bool> {
     let signals = |pc| matches!(pc, Pc::L12User | Pc::L12Go);
     if v.at(signals).count() > 1 {
@@ -354,7 +354,7 @@ fn signal_12(v: &View) -> Lazy<bool> {
     })
 }
 
-/// What the process in lines 15 to 18 knows of the queue.
+/// What the process in lines 15 to 18 knows about the queue.
 fn exit(v: &View) -> Lazy<bool> {
     View::each(v.at(|pc| (Pc::L15..=Pc::L18Go).contains(&pc)), |r| {
         let (pc, k) = (v.pc(r), v.k()?);
@@ -371,7 +371,8 @@ fn exit(v: &View) -> Lazy<bool> {
     })
 }
 
-/// The signal of line 18 goes to the only one who may enter, who awaits it in line 10.
+/// The signal of line 18 goes to the only process that may enter. That process awaits it in line
+/// 10.
 fn signal_18(v: &View) -> Lazy<bool> {
     View::each(v.at(|pc| (Pc::L18New..=Pc::L18Go).contains(&pc)), |r| {
         let pc = v.pc(r);
@@ -390,13 +391,13 @@ fn signal_18(v: &View) -> Lazy<bool> {
     })
 }
 
-/// What the invariant implies.
+/// The consequences of the invariant.
 pub(crate) const GOALS: &[Conjunct] = &[
     Conjunct { name: "mutual exclusion", holds: mutual_exclusion },
     Conjunct { name: "no node is lost", holds: nothing_is_lost },
 ];
 
-/// What the invariant is for: those in the critical section have one session.
+/// The purpose of the invariant: all processes in the critical section have one session.
 fn mutual_exclusion(v: &View) -> Lazy<bool> {
     let inside = || v.at(|pc| pc == Pc::L13);
     View::each(inside(), |p| {
@@ -404,7 +405,7 @@ fn mutual_exclusion(v: &View) -> Lazy<bool> {
     })
 }
 
-/// Every node is somebody's, or in the queue: that follows from 1 and 2 by counting.
+/// Every node belongs to a process or is in the queue. This follows from 1 and 2 by counting.
 fn nothing_is_lost(v: &View) -> Lazy<bool> {
     View::each(0..v.size.nodes(), |i| {
         let holds = |var| Ok(v.get(var)? == to(i));

@@ -1,4 +1,4 @@
-//! The invariant of `docs/proofs/handover.md`: every step keeps it, from every state that satisfies
+//! The invariant of `docs/proofs/handover.md`. Every step keeps it, from every state that satisfies
 //! it, reachable or not.
 
 mod enumeration;
@@ -30,7 +30,7 @@ fn page() -> String {
     std::fs::read_to_string(&page).unwrap_or_else(|error| panic!("{}: {error}", page.display()))
 }
 
-/// A number of states as the page has it.
+/// A number of states, in the format of the page.
 fn power(states: f64) -> String {
     let told = format!("{states:.2e}");
     let (digits, exponent) = told.split_once('e').expect("it has an exponent");
@@ -38,7 +38,7 @@ fn power(states: f64) -> String {
     format!("{digits} × 10{}", exponent.chars().filter_map(raised).collect::<String>())
 }
 
-/// A number with its thousands apart.
+/// A number with separated thousands.
 fn apart(number: u64) -> String {
     match number {
         0..1000 => number.to_string(),
@@ -46,7 +46,7 @@ fn apart(number: u64) -> String {
     }
 }
 
-/// Checks the induction, and returns how much that was: also as a row of the page.
+/// Checks the induction. Returns its size, also as a row of the page.
 fn induct(processes: usize, sessions: u8) -> (Found, String) {
     let (invariant, goals, began) = (invariant(), goals(), Instant::now());
     let search = Search::new(Size { processes, sessions }, &invariant, &goals);
@@ -67,7 +67,7 @@ fn induct(processes: usize, sessions: u8) -> (Found, String) {
     (found, row)
 }
 
-/// Checks the induction, and that the page tells how much that was.
+/// Checks the induction, and that the page states its size.
 fn induct_as_told(processes: usize, sessions: u8) -> Found {
     let (found, row) = induct(processes, sessions);
     assert!(page().contains(&row), "the page does not have {row}");
@@ -77,7 +77,7 @@ fn induct_as_told(processes: usize, sessions: u8) -> Found {
 #[test]
 fn the_page_has_every_conjunct() {
     let page = page();
-    // The table of the conjuncts has three columns, that of the lines has two.
+    // The table of the conjuncts has three columns, and the table of the lines has two.
     let rows = page.lines().filter(|line| line.matches('|').count() > 3);
     let stated = rows.filter_map(|row| {
         let mut cells = row.split('|').map(str::trim).skip(1);
@@ -103,7 +103,7 @@ fn the_first_state_satisfies_the_invariant() {
 fn every_step_keeps_the_invariant() {
     for processes in 1..=3 {
         let found = induct_as_told(processes, 2);
-        // Not for want of states.
+        // There were enough states.
         assert!(found.steps > found.cases, "{found:?}");
     }
 }
@@ -125,8 +125,8 @@ fn every_step_keeps_the_invariant_with_five_processes() {
     induct(5, 2);
 }
 
-/// Without one of its conjuncts, some step does not keep the invariant, or it does not imply what
-/// it is for.
+/// If one of its conjuncts is removed, some step does not keep the invariant, or the invariant does
+/// not imply its goals.
 #[test]
 fn every_conjunct_is_needed() {
     let goals = goals();
@@ -140,7 +140,7 @@ fn every_conjunct_is_needed() {
     }
 }
 
-/// With a line that is wrong, that line does not keep the invariant.
+/// If one line is wrong, that line does not keep the invariant.
 #[test]
 fn a_wrong_line_does_not_keep_the_invariant() {
     let (invariant, goals) = (invariant(), goals());

@@ -1,17 +1,17 @@
-//! All states that satisfy an invariant, and what every step makes of it.
+//! All states that satisfy an invariant, and whether every step keeps it.
 //!
-//! The conjuncts are evaluated one after the other on a state of which nothing is known but where
-//! the processes are. When one needs a variable, the search goes on with each value of the
-//! variable's type; when one is false, there is no state here; when all are true, whatever the
-//! other variables hold, all of those states satisfy the invariant. They are one *case*. From each
-//! case every step of every process is taken in the same way, and the invariant is evaluated after
+//! The conjuncts are evaluated one after the other. At first only the lines of the processes are
+//! known. If a conjunct needs a variable, the search continues with each value of the variable's
+//! type. If a conjunct is false, no state here satisfies the invariant. If all are true, all of
+//! these states satisfy it, whatever the other variables hold. They are one *case*. From each case
+//! the search takes every step of every process in the same way, and evaluates the invariant after
 //! it.
 //!
 //! # Names
-//! States that differ only in the names of nodes and processes are alike: the invariant and the
-//! steps compare names, and do nothing else with them. So processes are taken in the order of their
-//! places in the text. And of the nodes that no variable names yet, one is tried for all. How many
-//! states that stands for is counted.
+//! States that differ only in the names of nodes and processes are equivalent: the invariant and
+//! the steps only compare names. So processes are taken in the order of their lines in the text. Of
+//! the nodes that no variable names yet, the search tries one for all. It counts how many states
+//! that represents.
 
 use crate::invariant::{Conjunct, View};
 use crate::state::{Lazy, Pc, Size, State, Stop, Type, Var, node, tell};
@@ -22,9 +22,9 @@ pub(crate) struct Search<'a> {
     pub(crate) size: Size,
     pub(crate) text: Text,
     pub(crate) invariant: &'a [&'a Conjunct],
-    /// What the invariant is to imply.
+    /// What the invariant must imply.
     pub(crate) goals: &'a [&'a Conjunct],
-    /// Take states that differ in names only for one.
+    /// Treat states that differ only in names as one.
     pub(crate) symmetry: bool,
     /// Keep the cases.
     pub(crate) keep: bool,
@@ -32,26 +32,26 @@ pub(crate) struct Search<'a> {
     pub(crate) found: Found,
 }
 
-/// What was looked at.
+/// What the search did.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Found {
     pub(crate) cases: u64,
-    /// How many states the cases are.
+    /// How many states the cases contain.
     pub(crate) states: f64,
-    /// From how many of the cases, told apart further where a step needs it, each of the steps was
-    /// taken.
+    /// The number of cases from which each of the steps was taken. A case is divided further if a
+    /// step needs it.
     pub(crate) steps: u64,
     pub(crate) kept: Vec<State>,
     pub(crate) failure: Option<Failure>,
 }
 
-/// A state that satisfies the invariant, and what is wrong there.
+/// A state that satisfies the invariant, and the fault there.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
-    /// Where the process is whose step does not keep the invariant; nowhere, if a goal does not
+    /// The line of the process whose step does not keep the invariant. `None` if a goal does not
     /// follow.
     pub(crate) pc: Option<Pc>,
-    /// The conjunct, or what happens.
+    /// The conjunct, or the event.
     pub(crate) what: &'static str,
     pub(crate) story: String,
 }
@@ -66,19 +66,19 @@ impl<'a> Search<'a> {
         Search { size, text, invariant, goals, symmetry, keep, all: Var::all(size), found }
     }
 
-    /// How many states there are, whether they satisfy anything or not.
+    /// The number of all states, whether they satisfy a conjunct or not.
     pub(crate) fn typed_states(&self) -> f64 {
         self.all.iter().map(|var| var.values(self.size).len() as f64).product()
     }
 
-    /// Looks at everything, or until something is wrong.
+    /// Checks everything, or stops at the first fault.
     pub(crate) fn run(mut self) -> Found {
         let mut state = State::UNKNOWN;
         self.place(&mut state, 0);
         self.found
     }
 
-    /// Puts process `p` and those after it at every place.
+    /// Puts process `p` and the processes after it at every line.
     fn place(&mut self, state: &mut State, p: usize) {
         if p == self.size.processes {
             let weight = if self.symmetry { self.orders(state) } else { 1.0 };
@@ -92,7 +92,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// In how many orders the processes can stand at these places.
+    /// The number of orders of the processes at these lines.
     fn orders(&self, state: &State) -> f64 {
         let (mut orders, mut run) = (1.0, 0.0);
         for p in 0..self.size.processes {
@@ -102,7 +102,7 @@ impl<'a> Search<'a> {
         orders
     }
 
-    /// Finds every case in which the conjuncts from number `from` on hold as well as those before.
+    /// Finds every case in which all conjuncts hold. Those before number `from` hold already.
     fn complete(&mut self, state: &mut State, mut from: usize, weight: f64) {
         while self.found.failure.is_none() {
             let Some(conjunct) = self.invariant.get(from) else {
@@ -122,7 +122,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The values to try for a variable, and how many each stands for.
+    /// The values to try for a variable, and how many values each represents.
     fn choices(&self, state: &State, var: Var) -> Vec<(u8, f64)> {
         let values = var.values(self.size);
         if !self.symmetry || !matches!(var.of_type(), Type::Pointer | Type::Node) {
@@ -170,8 +170,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Checks that the conjuncts from number `from` on hold in `after`, where the step at `pc`
-    /// leads from `state`.
+    /// Checks that the conjuncts from number `from` on hold in `after`, the state that the step at
+    /// `pc` reaches from `state`.
     fn judge_all(
         &mut self,
         conjuncts: &[&Conjunct],
@@ -205,7 +205,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Whether a conjunct holds; or the variable that it needs.
+/// Returns whether a conjunct holds, or the variable that it needs.
 pub(crate) fn judge(conjunct: &Conjunct, state: &State, size: Size) -> Result<bool, Var> {
     let judged: Lazy<bool> = (conjunct.holds)(&View { state, size });
     match judged {

@@ -1,9 +1,9 @@
-//! Whether the model is the text that ships.
+//! Checks that the model is the text that ships.
 //!
-//! A step of the whole is a step of one process on shared registers, for the model as for the lab.
-//! So it is enough to compare what one process does by itself: from the start, whatever it is
-//! answered, the model and the code access the same register in the same way. Answers are all
-//! values of the register's type, not only those that occur.
+//! In the model and in the lab, a step of the system is a step of one process on shared registers.
+//! So it is enough to compare the behaviour of one process alone. From the start, and for any
+//! answers, the model and the code access the same register in the same way. The answers are all
+//! values of the register's type, also values that never occur.
 
 use std::collections::HashSet;
 
@@ -14,11 +14,11 @@ use grouplock_lab::value::Val;
 use crate::state::{Pc, Size, State, Stop, Type, Var, node};
 use crate::text::{Mutation, Op, Text, access, arrive, request};
 
-/// A process holds four nodes at most (`ready`, `cool`, `h`, `x`) and two records, and compares
-/// them: with this many, any of them can differ or be the same.
+/// A process holds at most four nodes (`ready`, `cool`, `h`, `x`) and two records, and compares
+/// them. With this size, any of them can be different or the same.
 const SIZE: Size = Size { processes: 2, sessions: 2 };
 
-/// The names that the lab has for what the model knows by numbers.
+/// The lab's names for the numbers of the model.
 struct Names {
     nodes: Vec<usize>,
     records: Vec<usize>,
@@ -33,7 +33,7 @@ impl Names {
         Names { nodes: named("Node"), records: named("Record") }
     }
 
-    /// What a register of this type holds, for the lab.
+    /// The lab's value for a register of this type.
     fn value(&self, of_type: Type, value: u8) -> Val {
         let number = usize::from(value);
         match of_type {
@@ -58,7 +58,7 @@ impl Names {
         }
     }
 
-    /// The model's name of a register of the lab.
+    /// The model's name for a register of the lab.
     fn register(&self, (object, name): (Option<usize>, &str)) -> Option<Var> {
         let number = |of: &[usize]| of.iter().position(|it| Some(*it) == object);
         match name {
@@ -75,7 +75,7 @@ impl Names {
     }
 }
 
-/// What a process has at the start: nothing but its nodes.
+/// A process at the start has only its nodes.
 fn first(p: usize) -> State {
     let whole = State::first(SIZE);
     let mut state = State::UNKNOWN;
@@ -85,8 +85,8 @@ fn first(p: usize) -> State {
     state
 }
 
-/// Drops the private variables that are not used from here on; if one is, whoever reads it finds it
-/// unknown.
+/// Drops the private variables that are not used after this point. If one is used after all, the
+/// read finds it unknown.
 fn trim(state: &mut State, p: usize) {
     let pc = state.pc(p);
     let among = |from, to| (from..=to).contains(&pc);
@@ -107,8 +107,8 @@ fn trim(state: &mut State, p: usize) {
     }
 }
 
-/// Compares the model with the code, and tells how many pairs of places were compared; or where
-/// they differ.
+/// Compares the model with the code. Returns the number of compared pairs of places, or the
+/// difference.
 fn compare(text: Text) -> Result<usize, String> {
     let subject = registry::find("handover").map_err(|error| error.to_string())?;
     let (mut code, places) = Code::of(&subject, SIZE.processes);

@@ -1,12 +1,12 @@
-//! A state in which not every variable has a value yet.
+//! A state in which some variables have no value yet.
 //!
-//! Whoever reads a variable without a value gets [`Stop::Need`], and the search then tries every
-//! value of its type. So a state in which some variables were never needed stands for all states
-//! with any values there.
+//! A read of a variable without a value returns [`Stop::Need`]. Then the search tries every value
+//! of its type. So if some variables were never needed, the state represents all states with any
+//! values of these variables.
 
 use std::fmt;
 
-/// How many processes and sessions there are. There are two nodes for each process.
+/// The number of processes and sessions. There are two nodes for each process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Size {
     pub(crate) processes: usize,
@@ -19,18 +19,18 @@ impl Size {
     }
 }
 
-/// Why something could not be evaluated.
+/// Why an expression could not be evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// This variable has no value yet.
     Need(Var),
-    /// A step goes wrong.
+    /// A step is invalid.
     Fault(&'static str),
 }
 
 pub(crate) type Lazy<T> = Result<T, Stop>;
 
-/// What a step does next: lines of the text, those with several accesses in parts.
+/// The next step: a line of the text. Lines with several accesses have parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub(crate) enum Pc {
@@ -90,7 +90,8 @@ pub(crate) enum Var {
     Head,
     /// Whether the exit lock is held.
     Lock,
-    /// How many nodes are in the queue, and which: no variables of the text, but of the proof.
+    /// The number of nodes in the queue, and the nodes. These are variables of the proof, not of
+    /// the text.
     Length,
     Queue(usize),
     Session(usize),
@@ -99,22 +100,22 @@ pub(crate) enum Var {
     User(usize),
     Go(usize),
     Pc(usize),
-    /// The session that the process asks for.
+    /// The session that the process requests.
     Asked(usize),
     Ready(usize),
     Cool(usize),
     Pred(usize),
     Enabled(usize),
     Succ(usize),
-    /// The record that was read in line 12 or 18.
+    /// The record that line 12 or 18 has read.
     Who(usize),
     H(usize),
     X(usize),
-    /// What line 18 has read of x.session.
+    /// The value of x.session that line 18 has read.
     Seen(usize),
 }
 
-/// What a variable may hold.
+/// The type of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Type {
     /// A node or a mark.
@@ -122,7 +123,7 @@ pub(crate) enum Type {
     Node,
     /// A record or NIL.
     Record,
-    /// From nought, which a node holds at first.
+    /// From zero, the first value of a node.
     Session,
     /// From one.
     Asked,
@@ -152,7 +153,7 @@ pub(crate) fn record(p: usize) -> u8 {
 }
 
 const MOST: usize = 5;
-/// With room for one node more in the queue than there are.
+/// The queue has space for one node more than exist.
 const GLOBALS: usize = 5 + 2 * MOST;
 const OF_NODE: usize = 4;
 const OF_PROCESS: usize = 12;
@@ -226,7 +227,7 @@ impl Var {
         }
     }
 
-    /// Every value of its type.
+    /// All values of its type.
     pub(crate) fn values(self, size: Size) -> std::ops::Range<u8> {
         let nodes = size.nodes() as u8;
         match self.of_type() {
@@ -241,7 +242,7 @@ impl Var {
         }
     }
 
-    /// The node it is a field of.
+    /// The node of this field.
     fn lies_in(self) -> Option<usize> {
         match self {
             Var::Session(i) | Var::Next(i) | Var::Link(i) | Var::User(i) => Some(i),
@@ -251,10 +252,10 @@ impl Var {
 }
 
 impl State {
-    /// The state of which nothing is known.
+    /// The state without any values.
     pub(crate) const UNKNOWN: State = State { values: [UNKNOWN; VARIABLES] };
 
-    /// Everybody is idle and nobody has moved.
+    /// All processes are idle and none has made a step.
     pub(crate) fn first(size: Size) -> Self {
         let mut state = State { values: [0; VARIABLES] };
         for i in 0..size.nodes() {
@@ -291,7 +292,7 @@ impl State {
         self.values[var.index()] != UNKNOWN
     }
 
-    /// Where process `p` is. That is known from the start.
+    /// The line of process `p`. It is known from the start.
     pub(crate) fn pc(&self, p: usize) -> Pc {
         Pc::ALL[usize::from(self.values[Var::Pc(p).index()])]
     }
@@ -300,8 +301,8 @@ impl State {
         self.set(Var::Pc(p), pc as u8);
     }
 
-    /// The nodes that a variable with a value names or lies in. The others can stand for each
-    /// other.
+    /// The nodes that a variable with a value names or lies in. The other nodes are
+    /// interchangeable.
     pub(crate) fn used(&self, all: &[Var]) -> u16 {
         let mut used = 0;
         for &var in all.iter().filter(|var| self.knows(**var)) {
@@ -342,7 +343,7 @@ impl fmt::Debug for Var {
     }
 }
 
-/// What is known, as a text.
+/// The known values, as text.
 pub(crate) fn tell(state: &State, size: Size) -> String {
     let known = Var::all(size).into_iter().filter(|var| state.knows(*var));
     let told = known.map(|var| {

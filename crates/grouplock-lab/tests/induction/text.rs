@@ -1,5 +1,5 @@
-//! The text of handover as a model: what each line accesses, and what a process does with the
-//! answer.
+//! The text of handover as a model: the access of each line, and what a process does with the
+//! result.
 //!
 //! `shipped.rs` compares [`access`] and [`arrive`] with the code that ships.
 
@@ -12,17 +12,17 @@ pub(crate) enum Op {
     Write(u8),
     Fas(u8),
     Cas(u8, u8),
-    /// Waits until the register holds this.
+    /// Waits until the register holds this value.
     WaitFor(u8),
-    /// Waits until the register holds the first, and writes the second.
+    /// Waits until the register holds the first value, and writes the second.
     AwaitCas(u8, u8),
 }
 
-/// What a process learns from it: the value of a read or a swap, whether a compare-and-swap
+/// The result of the access: the value of a read or a swap, or whether a compare-and-swap
 /// succeeded.
 pub(crate) type Seen = u8;
 
-/// A line that is written wrongly.
+/// A wrong line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mutation {
     /// Line 1 leaves `go` as it is.
@@ -33,32 +33,32 @@ pub(crate) enum Mutation {
     LinkIsNotReset,
     /// Line 3 does not write Head.
     HeadIsNotSetFirst,
-    /// Line 4 takes any session for its own.
+    /// Line 4 treats any session as its own.
     AnySession,
-    /// Line 5 takes any answer for ENABLED.
+    /// Line 5 treats any answer as ENABLED.
     AlwaysEnabled,
     /// Line 6 does not write Head.
     HeadIsNotSetAfterGone,
-    /// Line 6 is done before line 5.
+    /// Line 6 runs before line 5.
     NextBeforeLink,
-    /// Line 9 does not wait, whatever it finds.
+    /// Line 9 does not wait, whatever it reads.
     OtherSessionDoesNotWait,
     /// Line 13 does not wait.
     NoExitLock,
-    /// Line 15 only looks at Tail, and goes on with line 16.
+    /// Line 15 only reads Tail, and continues with line 16.
     TailIsKept,
-    /// Line 16 writes GONE whatever is there.
+    /// Line 16 writes GONE, whatever the register holds.
     GoneWithoutLooking,
     /// Line 17 does not write Head.
     HeadStays,
-    /// Line 18 signals whatever the sessions are.
+    /// Line 18 signals, whatever the sessions are.
     AlwaysSignals,
     /// Line 20 makes h ready at once.
     NoCooling,
 }
 
 impl Mutation {
-    /// Each of them, and the line that is wrong.
+    /// All mutations, with the wrong line of each.
     pub(crate) const ALL: [(Mutation, u8); 15] = [
         (Mutation::GoIsNotReset, 1),
         (Mutation::NextIsNotReset, 1),
@@ -78,7 +78,7 @@ impl Mutation {
     ];
 }
 
-/// The text, with one line wrong or none.
+/// The text, with at most one wrong line.
 pub(crate) type Text = Option<Mutation>;
 
 /// The node that a pointer in `var` points to.
@@ -92,7 +92,7 @@ fn whose(state: &State, p: usize) -> Lazy<usize> {
     who.checked_sub(1).map(usize::from).ok_or(Stop::Fault("NIL is followed"))
 }
 
-/// The register that process `p`, which is not idle, accesses next, and how.
+/// The next access of process `p`, which is not idle: the register and the operation.
 #[rustfmt::skip]
 pub(crate) fn access(text: Text, state: &State, p: usize) -> Lazy<(Var, Op)> {
     let own = || follow(state, Var::Ready(p));
@@ -134,7 +134,7 @@ pub(crate) fn access(text: Text, state: &State, p: usize) -> Lazy<(Var, Op)> {
     })
 }
 
-/// What process `p` does when its access is answered by `seen`, until the next one.
+/// What process `p` does between the result `seen` of its access and its next access.
 pub(crate) fn arrive(text: Text, state: &mut State, p: usize, seen: Seen) -> Lazy<()> {
     let is = |mutation| text == Some(mutation);
     let after_go = if is(Mutation::GoIsNotReset) { Pc::L2 } else { Pc::L1Go };
@@ -150,7 +150,7 @@ pub(crate) fn arrive(text: Text, state: &mut State, p: usize, seen: Seen) -> Laz
         Pc::L2 if seen == NIL => Pc::L3,
         Pc::L2 => {
             state.set(Var::Pred(p), seen);
-            // As the text does by following it.
+            // The text follows it, too.
             follow(state, Var::Pred(p))?;
             Pc::L4
         }
@@ -231,13 +231,13 @@ pub(crate) fn arrive(text: Text, state: &mut State, p: usize, seen: Seen) -> Laz
     Ok(())
 }
 
-/// An idle process asks for `session`.
+/// An idle process requests `session`.
 pub(crate) fn request(state: &mut State, p: usize, session: u8) {
     state.set(Var::Asked(p), session);
     state.set_pc(p, Pc::L1Session);
 }
 
-/// Process `p`, which is not idle, takes a step. `None` if it has to wait.
+/// Process `p`, which is not idle, takes a step. `None` if it must wait.
 pub(crate) fn step(text: Text, before: &State, p: usize) -> Lazy<Option<State>> {
     let (register, op) = access(text, before, p)?;
     let (written, seen) = match op {
@@ -259,8 +259,9 @@ pub(crate) fn step(text: Text, before: &State, p: usize) -> Lazy<Option<State>> 
     Ok(Some(state))
 }
 
-/// What becomes of the queue, a variable of the proof: line 2 puts the node at its end; line 15
-/// empties it if the compare-and-swap succeeds; lines 16, if it does, and 17 take the first away.
+/// The change of the queue, a variable of the proof. Line 2 appends the node. Line 15 empties the
+/// queue if its compare-and-swap succeeds. Line 16, if its compare-and-swap succeeds, and line 17
+/// remove the first node.
 fn queue(before: &State, state: &mut State, p: usize) -> Lazy<()> {
     let gone = state.pc(p) == Pc::L19;
     match before.pc(p) {
@@ -288,8 +289,8 @@ fn take_first(state: &mut State) -> Lazy<()> {
     Ok(())
 }
 
-/// The states that may follow from `before` by a step of process `p`: several if it is idle and
-/// asks for some session.
+/// The states after a step of process `p` in `before`. There are several if it is idle, because it
+/// may request any session.
 pub(crate) fn steps(text: Text, before: &State, p: usize, size: Size) -> Lazy<Vec<State>> {
     if before.pc(p) != Pc::Idle {
         return Ok(step(text, before, p)?.into_iter().collect());

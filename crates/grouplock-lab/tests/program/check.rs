@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::lab;
 
-/// The exit code, and the object that was printed.
+/// The exit code, and the printed object.
 fn checked(arguments: &[&str]) -> (Option<i32>, Value) {
     let output = lab(&[&["check", "--json"], arguments].concat());
     let object = serde_json::from_slice(&output.stdout).expect("it is JSON");
@@ -37,7 +37,7 @@ fn what_is_violated_ends_with_1_and_a_file_repeats_it() {
     assert_eq!(again["property"], object["property"]);
 }
 
-/// Nobody starves in one passage, whatever the lock.
+/// In one passage no process starves, whatever the lock.
 #[test]
 fn a_question_that_was_not_looked_at_ends_with_3() {
     let question = ["burns-lamport", "--passages", "1", "--property", "starvation-freedom"];

@@ -1,4 +1,4 @@
-//! `grouplock-lab export`. What Spin says of the models is in `grouplock-mutants`, `tests/spin`.
+//! `grouplock-lab export`. The tests with Spin are in `grouplock-mutants`, `tests/spin`.
 
 use grouplock_testing::Scratch;
 
@@ -40,7 +40,7 @@ fn one_property_is_exported_alone_and_twice_the_same() {
     assert_eq!(model, exported(&question));
 }
 
-/// A claim that nobody starves says nothing where passages are bounded.
+/// If passages are bounded, a claim that no process starves means nothing.
 #[test]
 fn passages_are_counted_where_they_are_bounded() {
     let model = exported(&["bakery", "--passages", "1"]);

@@ -1,10 +1,10 @@
-//! What our pages say is what the evidence says.
+//! The pages say what the evidence says.
 
 use std::path::{Path, PathBuf};
 
 use crate::lab;
 
-/// All pages in Markdown below `folder`.
+/// All Markdown pages below `folder`.
 fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("the folder is part of the repository") {
         let path = entry.expect("it can be listed").path();

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::lab;
 
-/// The exit code and what was said on standard error.
+/// The exit code and the text on standard error.
 fn refused(arguments: &[&str]) -> (Option<i32>, String) {
     let output = lab(arguments);
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())

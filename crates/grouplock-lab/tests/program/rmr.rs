@@ -6,7 +6,7 @@ fn rmr(arguments: &[&str]) -> Output {
     crate::lab(&[&["rmr"], arguments].concat())
 }
 
-/// Asserts that the question is refused, and returns why.
+/// Asserts that the question is refused. Returns the reason.
 fn refused(arguments: &[&str]) -> String {
     let output = rmr(arguments);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}");
@@ -59,7 +59,7 @@ fn the_table_compares_with_the_claim() {
     let text = String::from_utf8(output.stdout).expect("it is text");
     assert!(text.contains("proven: at most 12 for any N; claimed O(1)"), "{text}");
     assert!(text.contains("pays 10"), "{text}");
-    // What was only found is not told as a bound.
+    // A measured maximum is not reported as a bound.
     let output = rmr(&["burns-lamport", "--processes", "4,8,16", "--passages", "2"]);
     let text = String::from_utf8(output.stdout).expect("it is text");
     assert!(text.contains("what was found grows as O(N²), claimed O(N²): within"), "{text}");

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::lab;
 
-/// The exit code, and the object that was printed.
+/// The exit code, and the printed object.
 fn checked(arguments: &[&str]) -> (Option<i32>, Value) {
     let output = lab(&[&["check", "--json"], arguments].concat());
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -74,7 +74,7 @@ fn an_execution_is_repeated_on_the_memory_that_its_file_names() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("process 0 cannot make move 2"));
 }
 
-/// Rows with so many states at most are explored again.
+/// Rows with at most so many states are explored again.
 const FEW: u64 = 30_000;
 
 /// The table of `docs/verification.md`: command, states, verdict.

@@ -1,4 +1,4 @@
-//! The report page does in a browser what it says.
+//! The report page works in a browser.
 
 use std::path::Path;
 
@@ -12,7 +12,8 @@ use crate::careless::Careless;
 
 const NAME: &str = "careless<script>alert(1)</script>";
 
-/// Everything a page can show: a counterexample, an exploration that holds, counted references.
+/// Everything that a page can show: a counterexample, an exploration that holds, counted
+/// references.
 fn dossier() -> Dossier {
     let holds = [Task::new("handover", 2, 2), Task::new("dvir-taubenfeld-1", 2, 1)];
     let mut dossier = Dossier::collect(&holds, &mut |_, _| {}).expect("the tasks are right");
@@ -22,7 +23,7 @@ fn dossier() -> Dossier {
     assert_eq!(outcome.verdict, Verdict::Violated);
     dossier.algorithms.push(Algorithm::of(&subject));
     dossier.add(Exploration::of(&subject, &Task::new(NAME, 3, 2), outcome));
-    // Invented, to have something to draw.
+    // Invented numbers for the plot.
     for (name, slope, base) in [("handover", 0, 28), (NAME, 4, 0), ("dvir-taubenfeld-1", 0, 10)] {
         for model in ["cc", "dsm"] {
             for n in [2, 8, 64, 256] {
@@ -42,7 +43,7 @@ fn dossier() -> Dossier {
     dossier
 }
 
-/// A browser that shows the page; nothing, and a notice, if there is no browser.
+/// A browser that shows the page. `None`, and a notice, if there is no browser.
 fn open(name: &str) -> Option<Browser> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let Some(browser) = Browser::start(&folder.join(format!("chromium-{name}"))) else {
@@ -92,7 +93,7 @@ fn a_trace_can_be_clicked_through() {
     let line = text(&browser, ".steps tr[aria-current=step] td");
     assert_eq!(line, last.to_string(), "the list marks the step that is shown");
 
-    // A slider moves by keys as by pointer.
+    // Keys move a slider as a pointer does.
     browser.press("article input[type=range]", "\u{e012}\u{e012}");
     assert_eq!(shown(&browser), last - 2);
     browser.run("document.querySelector('article.trace').focus()");

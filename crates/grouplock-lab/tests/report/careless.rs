@@ -1,4 +1,4 @@
-//! A group lock that looks before it leaps, and by then things have changed.
+//! A group lock that checks first and enters later, when the check may no longer be true.
 
 use grouplock_algorithms::claims::{
     Bound, Claim, Claims, Entering, Exit, Growth, Kind, Limit, Primitive, Text,
@@ -20,7 +20,7 @@ impl<M: Memory> RawGroup<M> for Careless<M> {
 
     fn claims() -> Claims {
         Claims {
-            // It tries to look like markup too: names must not become part of the page.
+            // The name looks like markup: names must not become part of the page.
             name: "careless<script>alert(1)</script>",
             source: "nobody",
             text: Text::new(file!(), include_str!("careless.rs")),

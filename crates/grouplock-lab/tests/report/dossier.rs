@@ -1,4 +1,4 @@
-//! A dossier is made, written and read.
+//! Makes, writes and reads a dossier.
 
 use grouplock_lab::report::{Dossier, Exploration, Task};
 use grouplock_lab::{Properties, Property};

@@ -1,4 +1,4 @@
-//! What stands on the page, without a browser.
+//! The contents of the page, without a browser.
 
 use grouplock_lab::Verdict;
 use grouplock_lab::registry;
@@ -15,7 +15,7 @@ fn page(states: u64, trace: Vec<Step>) -> String {
     html::page(&dossier)
 }
 
-/// What the script is given of the trace.
+/// The script's data of the trace.
 fn data(page: &str) -> Value {
     let begin = r#"<script type="application/json" class="data">"#;
     let data = page.split(begin).nth(1).and_then(|rest| rest.split("</script>").next());
@@ -77,7 +77,7 @@ fn an_excerpt_reaches_around_what_is_executed_and_not_beyond_the_file() {
     assert_eq!(excerpts(&[of(last - 1)]), rest);
 }
 
-/// Evidence keeps the lines of the text as it was. The page shows the lines of the text as it is.
+/// Evidence keeps the old lines of the text. The page shows the present lines.
 #[test]
 fn a_line_is_found_again_after_its_text_has_changed() {
     let text = registry::find("mcs").expect("it is registered").claims.text;

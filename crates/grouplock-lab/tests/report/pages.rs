@@ -1,4 +1,4 @@
-//! Tables are put into pages.
+//! Inserts tables into pages.
 
 use grouplock_lab::report::pages::{PageError, fill};
 use grouplock_lab::report::{Dossier, Task};

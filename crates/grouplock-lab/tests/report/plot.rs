@@ -1,4 +1,4 @@
-//! Counted references are drawn.
+//! Draws counted references.
 
 use grouplock_lab::report::{Broken, Dossier, RmrPoint, html::page};
 
@@ -37,7 +37,7 @@ fn every_point_is_drawn_inside_the_frame_and_names_are_escaped() {
 #[test]
 fn a_single_point_has_a_place() {
     let body = page(&Dossier { rmr: vec![point(4, 1)], ..Dossier::default() });
-    // In the middle between 56 and 538.
+    // The middle between 56 and 538.
     assert!(body.contains(r#"cx="297.0""#), "{body}");
 }
 

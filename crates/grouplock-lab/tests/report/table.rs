@@ -1,4 +1,4 @@
-//! What a table of a paper says.
+//! The contents of a paper's table.
 
 use grouplock_lab::report::{
     Broken, Cell, Dossier, Exploration, Paper, RmrPoint, Support, Table, Task,
@@ -96,7 +96,7 @@ fn counted(points: &[(usize, u64)], bound: Option<u64>) -> Dossier {
 
 #[test]
 fn counted_references_are_told_as_found_with_their_growth() {
-    // The largest is not that of the most processes.
+    // The largest number is not the number for the most processes.
     let dossier = counted(&[(2, 22), (8, 29), (64, 28), (256, 28)], None);
     let table = Table::measured(Paper::MAOR_TAUBENFELD, &dossier);
     let rmr = cell(&table, "handover", "RMR in CC");
@@ -151,7 +151,7 @@ fn a_printed_row_has_a_word_for_each_column_but_the_first() {
     }
 }
 
-/// Ten rows: four measured here (two of them make one), the others as quoted.
+/// Ten rows: four are measured here (two of them make one), and the others are quoted.
 #[test]
 fn rows_whose_algorithms_are_not_here_are_quoted() {
     let table = Table::measured(Paper::MAOR_TAUBENFELD, &dossier(&[]));
@@ -186,7 +186,8 @@ fn what_is_ours_is_not_told_as_anothers() {
     assert!(text.contains("Gokhale, Dhoked and Mittal, PPoPP 2021"), "{text}");
 }
 
-/// What a lock does not claim and was seen to lack supports the ✗ in its row.
+/// If a lock does not claim a property and the lab found a violation, this supports the ✗ in its
+/// row.
 #[test]
 fn what_is_lacking_is_shown() {
     let task = Task::new("rooms", 2, 1).passages(1).only(Property::ConcurrentOccupancy);

@@ -1,4 +1,4 @@
-//! Point and interval contention, of passages whose order is known.
+//! Point and interval contention of passages in a known order.
 
 use grouplock_lab::rmr::Contention;
 use grouplock_lab::rmr::contention::Crowd;
@@ -18,10 +18,10 @@ fn those_who_come_one_after_another_count_for_the_interval_and_not_for_the_point
     crowd.begin(255);
     for p in 0..3 {
         crowd.begin(p);
-        // Who came before it and has left does not count.
+        // Processes that left before it began do not count.
         assert_eq!(crowd.end(p), Contention { point: 2, interval: 2 });
     }
-    // The same process again is no other one.
+    // The same process does not count as another one.
     crowd.begin(0);
     crowd.end(0);
     assert_eq!(crowd.end(255), Contention { point: 2, interval: 4 });
@@ -37,6 +37,6 @@ fn the_largest_number_at_once_counts_for_all_who_are_there() {
     crowd.begin(3);
     assert_eq!(crowd.end(0), Contention { point: 3, interval: 4 });
     assert_eq!(crowd.end(3), Contention { point: 3, interval: 3 });
-    // It met all of the others, and never more than two at once.
+    // It met all of the others, and at most two at once.
     assert_eq!(crowd.end(2), Contention { point: 3, interval: 4 });
 }

@@ -1,4 +1,4 @@
-//! What passages cost, as those who choose a lock rely on it.
+//! The cost of passages, as users who choose a lock rely on it.
 
 mod contention;
 mod model;
@@ -42,7 +42,7 @@ fn a_bound_is_proven_for_the_locks_whose_cost_is_constant_and_for_no_other() {
 
 #[test]
 fn nothing_dearer_than_the_proven_bound_is_found_and_little_cheaper() {
-    // The printed algorithm comes to a standstill.
+    // The printed algorithm deadlocks.
     for (name, bounds) in PROVEN.into_iter().filter(|(name, _)| *name != "maor-taubenfeld") {
         let measured = [2, 8, 64].map(|n| measure(name, n, &QUICK).expect("it works"));
         for (model, bound) in Model::ALL.into_iter().zip(bounds) {
@@ -62,7 +62,7 @@ fn clh_and_anderson_are_constant_with_caches_and_wait_far_away_on_distributed_me
     for name in ["clh", "anderson"] {
         let measured = [2, 8, 64].map(|n| measure(name, n, &QUICK).expect("it works"));
         for measured in &measured {
-            // The longest way through the text, and one more look when the wait is over.
+            // The longest path through the text, and one more read when the wait is over.
             assert!(of(Model::Cc, measured).max <= 5, "{name}: {measured:?}");
             assert!(of(Model::Dsm, measured).remote_spinning, "{name}");
         }
@@ -72,7 +72,7 @@ fn clh_and_anderson_are_constant_with_caches_and_wait_far_away_on_distributed_me
 #[test]
 fn burns_lamport_is_quadratic_with_caches() {
     let points = points("burns-lamport", Model::Cc, &[4, 8, 16, 32]);
-    // He, Gopalakrishnan and Gafni: N(N-1)/2 times somebody is sent back, and pays at least once.
+    // He, Gopalakrishnan and Gafni: N(N-1)/2 times a process must go back, and pays at least once.
     assert!(points.iter().all(|&(n, max)| max >= (n * (n - 1) / 2) as u64), "{points:?}");
     assert_eq!(fit(&points), Growth::Quadratic, "{points:?}");
 }
@@ -119,7 +119,7 @@ fn a_passage_costs_the_same_when_it_is_told() {
 
 #[test]
 fn a_process_alone_pays_what_the_text_says() {
-    // Burns-Lamport: its bit is set and cleared.
+    // Burns-Lamport sets and clears its bit.
     let measured = measure("burns-lamport", 1, &QUICK).expect("it works");
     assert_eq!(of(Model::Cc, &measured).max, 2);
     assert_eq!(of(Model::CcWriteBack, &measured).max, 1);
@@ -163,7 +163,7 @@ fn a_cost_that_levels_off_is_constant() {
     assert_eq!(fit(&[(2, 10), (8, 14), (64, 14), (256, 13)]), Growth::Constant);
 }
 
-/// The growths that are seen if each cost is one more, one less or as it is, in every combination.
+/// The growths for each combination of costs that are one more, one less or exact.
 fn with_noise(cost: impl Fn(usize) -> usize) -> Vec<Growth> {
     let sizes = [2, 8, 64, 256];
     let mut seen: Vec<Growth> = (0..81)

@@ -9,7 +9,7 @@ const SAME: Effect = Effect::Write { changes: false };
 const SWAP: Effect = Effect::Update { writes: true, changes: true };
 const FAILED_CAS: Effect = Effect::Update { writes: false, changes: false };
 
-/// Which of the accesses to one register, shared by all, count in `model`.
+/// Which accesses to one register, shared by all, count in `model`.
 fn counts(model: Model, accesses: &[(usize, Effect)]) -> Vec<bool> {
     let mut caches = Caches::new(3, vec![Home::Shared]);
     accesses

@@ -1,10 +1,10 @@
-//! What the small locks of these tests have in common.
+//! The common parts of the small locks in these tests.
 
 use grouplock_algorithms::claims::{
     Bound, Claim, Claims, Entering, Exit, Growth, Kind, Limit, Text,
 };
 
-/// What they claim: some of it wrongly.
+/// The claims of the small locks. Some are wrong.
 pub(crate) fn claims(name: &'static str, text: Text) -> Claims {
     Claims {
         name,

@@ -1,25 +1,25 @@
-//! Spin, as a program that is started on a model.
+//! Runs Spin on a model.
 
 use std::path::Path;
 use std::process::{Command, Output};
 
 use grouplock_testing::{Scratch, current_test, skip};
 
-/// What Spin said of a model.
+/// Spin's result for a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Said {
-    /// What is wrong; nothing if all was seen and nothing is.
+    /// The error; `None` if Spin saw all states and found no error.
     pub(crate) wrong: Option<String>,
-    /// How many states it stored.
+    /// The number of stored states.
     pub(crate) states: u64,
 }
 
-/// What is looked at in a run.
+/// What a run checks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Look<'a> {
     /// Assertions only.
     Assertions,
-    /// Assertions, and that nobody waits when nobody can move.
+    /// Assertions, and that no process waits when none can move.
     Ends,
     /// A formula, with weak fairness.
     Formula(&'a str),
@@ -37,10 +37,10 @@ pub(crate) fn is_there() -> bool {
     there
 }
 
-/// Lets Spin look at `model`.
+/// Lets Spin check `model`.
 ///
 /// # Panics
-/// If it cannot, or does not come to an end.
+/// If Spin cannot check it, or does not end.
 pub(crate) fn ask(model: &str, looks: &[Look<'_>]) -> Vec<Said> {
     let scratch = Scratch::new();
     std::fs::write(scratch.join("model.pml"), model).expect("the directory is ours");
@@ -55,13 +55,14 @@ pub(crate) fn ask(model: &str, looks: &[Look<'_>]) -> Vec<Said> {
                 Look::Formula(name) => (&[], &["-a", "-f", "-N", name]),
             };
             if built != Some(flags) {
-                // The generated text is Spin's: its warnings are not ours. To optimise it takes
-                // longer than to run it.
+                // Spin generated the text: its warnings are not ours. Optimising it takes longer
+                // than running it.
                 let gcc = ["-w", "-DNOREDUCE", "-o", "pan", "pan.c"];
                 run(scratch.path(), "gcc", &[&gcc[..], flags].concat());
                 built = Some(flags);
             }
-            // A small table for states, which grows; depth for the longest path; nine minutes.
+            // A small table for states, which grows; a depth for the longest path; a limit of nine
+            // minutes.
             let limits = ["-w18", "-m300000", "-Q9"];
             let pan = scratch.join("pan");
             let pan = pan.to_str().expect("a plain path");
@@ -81,7 +82,7 @@ fn run(directory: &Path, program: &str, arguments: &[&str]) -> String {
     said
 }
 
-/// Understands what `pan` prints.
+/// Parses the output of `pan`.
 fn understood(said: &str) -> Said {
     for trouble in ["max search depth too small", "time limit", "out of memory", "VECTORSZ"] {
         assert!(!said.contains(trouble), "not all was seen:\n{said}");

@@ -1,5 +1,5 @@
-//! Spin, which knows nothing of the lab, says the same of exported models as the lab does of the
-//! code.
+//! Spin, which knows nothing of the lab, gives the same results for exported models as the lab
+//! gives for the code.
 
 mod engine;
 
@@ -8,7 +8,7 @@ use grouplock_lab::export::promela;
 use grouplock_lab::{Options, Properties, Property, Reductions, Subject, Verdict, check, registry};
 use grouplock_mutants::list::{Case, all};
 
-/// What is asked of Spin and of the lab.
+/// A question to Spin and to the lab.
 #[derive(Clone, Copy, Debug)]
 struct Question {
     subject: Subject,
@@ -28,7 +28,7 @@ impl Question {
         let mut options = Options::new(&self.subject, self.processes, self.sessions);
         options.passages = self.passages;
         options.properties = Properties::only(self.property);
-        // A mutation may make the text's word on dead registers false.
+        // A mutation may make the text's statements about dead registers false.
         options.reductions.forget = false;
         options
     }
@@ -37,7 +37,7 @@ impl Question {
         promela(&self.subject, &self.options()).expect("it can be exported")
     }
 
-    /// What Spin says of `model`, one answer for each way to look at it.
+    /// Spin's results for `model`, one for each kind of check.
     fn asked(&self, model: &str) -> Vec<Said> {
         let name = |p| format!("starvation_freedom_{p}");
         match self.property {
@@ -52,7 +52,7 @@ impl Question {
         }
     }
 
-    /// What the complaint of Spin is if this property is violated.
+    /// Spin's messages if this property is violated.
     fn complaints(&self) -> &'static [&'static str] {
         match self.property {
             Property::MutualExclusion => &["assertion violated mutual_exclusion"],
@@ -62,10 +62,10 @@ impl Question {
         }
     }
 
-    /// Compares what Spin says of `model` with what the lab says of the code: the verdict that both
-    /// give, or how they differ. Where they count the same states, the lab without its reductions
-    /// and Spin without its own, the numbers are compared too. (Where processes may stop for good
-    /// Spin has more: one for each set of idle processes that has stopped.)
+    /// Compares Spin's results for `model` with the lab's results for the code. Returns the common
+    /// verdict, or the difference. If both count the same states, the lab and Spin each without its
+    /// reductions, the numbers are compared too. (If processes may stop forever, Spin has more
+    /// states: one for each set of idle processes that has stopped.)
     fn compare(&self, model: &str) -> Result<Verdict, String> {
         let said = self.asked(model);
         let mut options = self.options();
@@ -95,8 +95,8 @@ impl Question {
     }
 }
 
-/// Six algorithms, and how many passages each process makes where any number is too many without
-/// reductions.
+/// Six algorithms, and the number of passages of each process. The number is bounded if there are
+/// too many states without reductions.
 const ALGORITHMS: [(&str, usize, Option<u8>); 6] = [
     ("clh", 3, None),
     ("mcs", 3, None),
@@ -106,7 +106,8 @@ const ALGORITHMS: [(&str, usize, Option<u8>); 6] = [
     ("handover", 2, Some(2)),
 ];
 
-/// Asks about all of them: the names of those of which both say that it is violated.
+/// Checks all of them. Returns the names of those that violate the property, in the results of
+/// both.
 fn violated(property: Property) -> Vec<&'static str> {
     let mut violated = Vec::new();
     for (name, processes, passages) in ALGORITHMS {
@@ -131,7 +132,7 @@ fn spin_and_the_lab_agree_on_who_comes_first_and_see_the_same_states() {
     }
 }
 
-/// What the six have not: numbers that are added to, waits that can be given up, a limit on a
+/// Features that the six lack: additions to numbers, waits that can be withdrawn, a limit on a
 /// session, tokens.
 #[test]
 fn spin_and_the_lab_see_the_same_states_of_other_steps() {
@@ -158,8 +159,8 @@ fn spin_and_the_lab_agree_that_somebody_enters() {
     }
 }
 
-/// Two processes that pass any number of times, for which `handover` has too many states without
-/// reductions. The one-bit lock and `phases` do not claim that nobody starves.
+/// Two processes that make any number of passages. Without reductions, `handover` has too many
+/// states for this. The one-bit lock and `phases` do not claim starvation freedom.
 #[test]
 fn spin_and_the_lab_agree_on_who_starves() {
     if !is_there() {
@@ -175,7 +176,7 @@ fn spin_and_the_lab_agree_on_who_starves() {
     }
 }
 
-/// The mutant of `of` that is known for `what`.
+/// The mutant of `of` with the fault `what`.
 fn mutant(of: &str, what: &str) -> Question {
     let case = all().into_iter().find(|case| case.of == of && case.what == what);
     let case = case.expect("it is in the list");
@@ -184,7 +185,7 @@ fn mutant(of: &str, what: &str) -> Question {
     Question { subject, processes, sessions, passages: None, property }
 }
 
-/// Its tickets grow for ever.
+/// Its tickets grow forever.
 fn bakery_without_choosing() -> Question {
     Question { passages: Some(2), ..mutant("bakery", "no choosing") }
 }
@@ -204,8 +205,8 @@ fn spin_convicts_mutants() {
     }
 }
 
-/// What is compared can differ: a monitor is taken out of a model, an edge, a wait, a step of the
-/// code.
+/// The comparison can fail: the test removes a monitor, an edge, a wait, or a step of the code from
+/// a model.
 #[test]
 fn a_model_that_is_not_of_the_code_is_noticed() {
     if !is_there() {
@@ -223,11 +224,11 @@ fn a_model_that_is_not_of_the_code_is_noticed() {
     let clh = Question::of("clh", 2, Property::MutualExclusion);
     let unmet = clh.model().replace(":: is_object(v)", ":: false && is_object(v)");
     differs(&clh, &unmet, "assertion violated this_edge_was_met");
-    // Whoever waits for its predecessor does not.
+    // A process that should wait for its predecessor does not.
     let impatient = without_condition(&clh.model());
     differs(&clh, &impatient, "assertion violated mutual_exclusion");
-    // One more word of memory that says who was inside last: nothing is wrong, but there are more
-    // states. (Spin leaves out what nobody reads.)
+    // One more word of memory, which names the process that was inside last. Nothing is wrong, but
+    // there are more states. (Spin omits variables that no process reads.)
     let elaborate = clh.model().replace(
         "inline enters() {",
         "byte last;\ninline enters() {\n\tlast = me; assert(last < 9);",
@@ -239,7 +240,7 @@ fn a_model_that_is_not_of_the_code_is_noticed() {
     differs(&deaf, &forgetful, "the lab says Holds");
 }
 
-/// The model with the condition of its only step that may have to wait left out.
+/// The model without the condition of its only step that may have to wait.
 fn without_condition(model: &str) -> String {
     let lines = model.lines().map(|line| match line.split_once(" && word(") {
         Some((begin, rest)) if line.contains("d_step") => {

@@ -42,11 +42,12 @@ impl Memory for Away {
     }
 }
 
-/// The word of a flag on which a waiter sleeps: the process that signals makes its next step.
+/// The word of a flag on which a waiter sleeps. The process that signals makes the waiter's next
+/// step.
 const AWAY: u64 = 2;
 /// The same, and a process is about to signal.
 const STANDS_IN: u64 = 3;
-/// The signal has come, and the step has been made.
+/// The signal has arrived, and the step has been made.
 const DONE: u64 = 4;
 
 /// A flag by the contract of the one that `GroupLock` uses: one word, which is 0, 1 or one of the
@@ -59,7 +60,7 @@ const DONE: u64 = 4;
 pub(crate) struct Go(SimRegister<u64>);
 
 impl Go {
-    /// The waiter sleeps, unless the signal has come.
+    /// The waiter sleeps, unless the signal has arrived.
     #[track_caller]
     pub(crate) fn go_away(&self) {
         self.0.cas(0, AWAY, SeqCst);

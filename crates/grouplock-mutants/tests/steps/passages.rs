@@ -21,7 +21,7 @@ pub(crate) trait Steps: RawGroup<Away> + 'static {
     unsafe fn change(&self, me: &mut Self::Process, session: Session, if_last: bool) -> bool;
 }
 
-/// The calls of the trait are those of the type.
+/// Implements the trait by the methods of the type.
 macro_rules! steps {
     ($($module:path),* $(,)?) => {$(
         const _: () = {
@@ -157,14 +157,14 @@ impl<A: Steps, W: Ways> Passages<A, W> {
         }
     }
 
-    /// The entry section: whether inside.
+    /// The entry section. Returns whether it is inside.
     ///
     /// # Safety
     /// As [`RawGroup::enter`].
     unsafe fn enter_by(&self, me: &mut Process<A::Process>, way: Way) -> bool {
         let own = me.own;
         let me = &mut me.part;
-        // SAFETY: each call finds the process where it has to be.
+        // SAFETY: before each call the process is in the section that the call requires.
         unsafe {
             match way {
                 Way::Waits(s) | Way::Moves(s) => self.wait(me, s),
@@ -230,7 +230,7 @@ impl<A: Steps, W: Ways> RawGroup<SimMemory> for Passages<A, W> {
     unsafe fn exit(&self, me: &mut Self::Process) {
         let way = me.way.take().expect("it is inside");
         let me = &mut me.part;
-        // SAFETY: it is inside; alone, or changes nothing unless it is.
+        // SAFETY: the process is inside. It is alone, or the call changes nothing unless it is.
         unsafe {
             match way {
                 Way::Opens(s) => {

@@ -92,7 +92,7 @@ fn write(out: &Path, seed: u64) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Runs, and does not go on if something happened that must not.
+/// Runs the simulation. The error names a violation.
 fn sound(load: &Load, seed: u64) -> Result<Report, String> {
     let report = run(load, seed);
     match report.violations.first() {

@@ -15,7 +15,7 @@ use grouplock_quorum::{
 /// What to simulate.
 #[derive(Clone, Debug)]
 pub(crate) struct Load {
-    /// Who votes for whom.
+    /// The quorums.
     pub(crate) coterie: Coterie,
     /// The settings of the members.
     pub(crate) settings: Settings,
@@ -146,7 +146,7 @@ enum Event {
     WakeMember(usize),
     WakeProcess(u64),
     Ask(u64),
-    /// With its epoch.
+    /// Leave, with its epoch.
     Leave(u64, u64),
     Stop,
     Start(usize, bool),

@@ -1,5 +1,5 @@
-//! Messages on the wire, counted by the members of real clusters, against the formulas; and how
-//! long it takes.
+//! Messages on the wire, counted by the members of real clusters and compared with the formulas,
+//! and the latency.
 //!
 //! `cargo run --release -p grouplock-quorum --example wire -- --out docs/quorum` writes `wire.md`
 //! and `wire.svg`.
@@ -44,8 +44,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What the members have counted: messages of the protocol by kind, without those that were said
-/// again.
+/// The counters of the members: messages of the protocol by kind, without repeated ones.
 #[derive(Clone, Debug, Default)]
 struct Counts {
     kinds: BTreeMap<&'static str, i64>,
@@ -54,8 +53,8 @@ struct Counts {
     entries: i64,
 }
 
-/// Each message once: those between members and to processes where they are sent, those of
-/// processes where they arrive.
+/// Each message is counted once: where it is sent if a member sends it, where it arrives if a
+/// process sends it.
 const KINDS: [(&str, &str); 9] = [
     ("ask", "received"),
     ("enter", "sent"),
@@ -84,7 +83,7 @@ impl Counts {
         Ok(counts)
     }
 
-    /// When nothing moves any more.
+    /// The counters when they do not change any more.
     fn at_rest(members: &Members) -> Result<Self> {
         let mut last = Counts::of(members)?;
         loop {
@@ -111,7 +110,7 @@ impl Counts {
         self.kinds.values().sum()
     }
 
-    /// What a stage took beside the three messages of each process.
+    /// The messages of a stage without the three messages of each process.
     fn a_stage(&self) -> f64 {
         (self.sent() - 3 * self.entries) as f64 / self.stages as f64
     }
@@ -126,14 +125,13 @@ fn room(members: &Members) -> Result<Room> {
     Ok(places.open(&members.place(), "room", &RoomOptions::new())?)
 }
 
-/// A session that is at home at that member.
+/// A session whose home is that member.
 fn session_at(member: MemberId, members: u16, nth: usize) -> String {
     let names = (0..).map(|n| format!("session {n}"));
     names.filter(|name| home(name, members) == member).nth(nth).unwrap_or_default()
 }
 
-/// What `l` processes of one session, inside together, have cost at each home: the least and the
-/// most.
+/// The cost of `l` processes of one session inside together, at each home: the least and the most.
 fn idle(members: &Members, l: u32) -> Result<(i64, i64)> {
     let room = room(members)?;
     let mut costs = Vec::new();
@@ -185,7 +183,7 @@ fn contended(members: &Members) -> Result<Counts> {
     }
 }
 
-/// One process, alone: microseconds for entering and leaving, and what of that the members flushed.
+/// One process, alone: microseconds to enter and leave, and the part for the members' flushes.
 struct Latency {
     median: f64,
     ninety: f64,
@@ -219,7 +217,7 @@ fn latency(members: &Members) -> Result<Latency> {
 
 fn contended_row(size: u16, q: i64, policy: &str, counts: &Counts) -> String {
     let [i, y, n] = ["inquire", "relinquish", "contested"].map(|kind| counts.kind(kind));
-    // A stage asks each of its quorum once; what is more was sent for a better claim.
+    // A stage asks each member of its quorum once. Further requests were sent for a better claim.
     let r = counts.kind("request") - (q - 1) * counts.stages;
     let counted = 3 * counts.entries + 3 * (q - 1) * counts.stages + i + 2 * y + n + r;
     format!(

@@ -1,4 +1,4 @@
-//! A cluster on this machine: members as processes, this program again with the argument `member`.
+//! A cluster on this machine. Members are processes: this program with the argument `member`.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -22,7 +22,7 @@ pub(crate) fn serve(config: &str) -> Result<()> {
     Ok(())
 }
 
-/// Members that run, and end with this.
+/// Running members. They end with this value.
 pub(crate) struct Members {
     directory: PathBuf,
     addresses: Vec<String>,
@@ -31,7 +31,7 @@ pub(crate) struct Members {
 }
 
 impl Members {
-    /// With their logs below `base`.
+    /// Starts members with their logs below `base`.
     pub(crate) fn start(count: u16, policy: &str, base: &Path) -> Result<Self> {
         let directory = base.join(format!("grouplock-wire-{}-{count}", std::process::id()));
         fs::create_dir(&directory)?;
@@ -79,7 +79,7 @@ impl Members {
         self.addresses.len() as u16
     }
 
-    /// Where clients find them.
+    /// The place of the cluster, for clients.
     pub(crate) fn place(&self) -> String {
         format!("gbp://{}", self.addresses.join(","))
     }
@@ -99,7 +99,7 @@ impl Members {
         f64::from(self.count()) * (f64::from(self.count()) - 1.0)
     }
 
-    /// The sum over all members of a metric, of those lines that have all of these labels.
+    /// The sum of a metric over all members and over all lines with these labels.
     pub(crate) fn sum(&self, name: &str, labels: &[&str]) -> Result<f64> {
         let mut sum = 0.0;
         for status in &self.status {

@@ -1,5 +1,5 @@
-//! Who enters with whom, and before whom. Three members, a network that delivers at once, and a
-//! clock that goes on by a millisecond with every request.
+//! Which processes enter together, and in which order. There are three members, a network that
+//! delivers at once, and a clock that grows by a millisecond with every request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,8 +95,8 @@ impl Cluster {
         (0..self.processes.len()).filter(|number| inside(&self.processes[*number].0)).collect()
     }
 
-    /// Lets everyone who is inside leave, until nobody is: the sessions in the order in which they
-    /// were inside.
+    /// Lets all holders leave until the room is empty. Returns the sessions in the order in which
+    /// they were inside.
     fn order(&mut self) -> Vec<Vec<&'static str>> {
         let mut order = Vec::new();
         loop {
@@ -157,7 +157,7 @@ fn a_better_claim_joins_and_a_worse_one_waits() {
 
 #[test]
 fn when_nobody_competes_any_more_who_waits_is_let_in() {
-    // Sessions with the same home as the one inside, and with others.
+    // Sessions with the same home as the one inside, and with other homes.
     for other in ["b", "c", "d", "e", "f", "g"] {
         for admission in [Admission::InOrder, Admission::Together] {
             let mut cluster = Cluster::new(admission, Duration::ZERO);
@@ -181,7 +181,7 @@ fn who_is_out_before_those_inside_may_join() {
     assert_eq!(cluster.inside(), [first, short]);
 }
 
-/// The time that its messages take counts: the paper's tc, of each process its own.
+/// The time of its messages counts: the paper's tc, which each process has for itself.
 #[test]
 fn who_is_far_away_has_less_time_to_stay() {
     let mut cluster = Cluster::in_order();
@@ -193,8 +193,8 @@ fn who_is_far_away_has_less_time_to_stay() {
     assert_eq!(cluster.inside(), [first, near]);
 }
 
-/// Who leaves before it said takes its word with it, and nobody is believed for longer than an
-/// hour.
+/// If a process leaves early, its announced stay counts no more. No announced stay counts for
+/// longer than an hour.
 #[test]
 fn what_was_said_of_a_stay_counts_while_it_lasts_and_an_hour_at_most() {
     let mut cluster = Cluster::in_order();

@@ -1,4 +1,5 @@
-//! What comes twice, too late or again after a connection broke: one member, told by hand.
+//! Messages that arrive twice, too late, or again after a broken connection. The test sends them to
+//! one member by hand.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use grouplock_quorum::{
 
 const NOW: Time = Time::ZERO;
 
-/// Member 0 of four that all ask all.
+/// Member 0 of four. Each member asks all members.
 fn member(admission: Admission) -> Member {
     let quorums = vec![(0..4).map(MemberId).collect(); 4];
     let coterie = Arc::new(Coterie::new(quorums).unwrap());
@@ -29,7 +30,7 @@ fn request(arbiter: &mut Member, from: u16, priority: i32) -> Vec<PeerMessage> {
     said(arbiter)
 }
 
-/// What it says to other members.
+/// The messages that it sends to other members.
 fn said(member: &mut Member) -> Vec<PeerMessage> {
     let outputs = std::iter::from_fn(|| member.poll_transmit());
     let message = |output| match output {
@@ -52,7 +53,7 @@ fn an_owner_is_asked_for_its_vote_once_per_grant_and_for_the_sake_of_better_ones
         let first = request(&mut arbiter, 3, 6);
         assert_eq!(inquiries(&first), 1, "{first:?}");
         assert_eq!(inquiries(&request(&mut arbiter, 2, 7)), 0, "it was asked before");
-        // With the next grant it can be asked again.
+        // After the next grant, it can be recalled again.
         let (from, message) = (MemberId(1), PeerMessage::Relinquish { stage: 1, grant: 1 });
         arbiter.handle(NOW, from, message).unwrap();
         assert!(matches!(said(&mut arbiter)[..], [PeerMessage::Locked { grant: 2, .. }]));
@@ -79,7 +80,7 @@ fn a_member_that_has_never_run_has_nothing_to_say() {
     assert_eq!(member(Admission::Together).poll_transmit(), None);
 }
 
-/// A process asks again and again while it waits, as the answer may have been lost.
+/// A waiter asks again and again, because an answer may have been lost.
 #[test]
 fn who_asks_again_keeps_its_place_in_the_queue() {
     let coterie = Arc::new(Coterie::plane(3).unwrap());

@@ -1,4 +1,4 @@
-//! What all members must agree on.
+//! The settings that must be equal at all members.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn only_what_must_be_the_same_everywhere_is_in_the_fingerprint() {
     for other in others {
         assert_ne!(other.fingerprint(), same, "{other:?}");
     }
-    // What can be changed at one member after the other.
+    // These settings can change at one member after the other.
     let mut others: Vec<Cluster> = vec![cluster.clone(); 4];
     others[0].members[1] = peer(9);
     others[1].members[2].name = "b".into();

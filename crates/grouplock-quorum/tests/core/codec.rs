@@ -59,7 +59,7 @@ async fn what_is_no_frame_is_refused() {
     assert_eq!(label(&[255; 64]).await, "too_long");
     assert_eq!(label(&[0, 0, 0, 0]).await, "malformed");
     assert_eq!(label(&[0, 0, 0, 1, 200]).await, "malformed");
-    // Something is left over.
+    // Bytes are left over.
     let mut long = bytes(&[Frame::Ping]);
     long[3] += 1;
     long.push(0);

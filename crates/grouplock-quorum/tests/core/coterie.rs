@@ -1,4 +1,4 @@
-//! Whom each member asks for its vote.
+//! The members that each member asks for their votes.
 
 use grouplock_quorum::{Coterie, CoterieError, MemberId, Quorum};
 

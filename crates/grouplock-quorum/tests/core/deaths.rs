@@ -1,5 +1,5 @@
-//! Who died inside is told to the next stage: three members, a network that delivers at once, and
-//! leases.
+//! A death inside is reported to the next stage. There are three members, a network that delivers
+//! at once, and leases.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ struct World {
     disks: Vec<Durable>,
     processes: Vec<Process>,
     settings: Settings,
-    /// Processes and members that say and hear nothing any more.
+    /// Processes and members that send and receive nothing any more.
     dead: BTreeSet<ProcessId>,
     gone: BTreeSet<MemberId>,
     now: Time,
@@ -39,7 +39,7 @@ impl World {
         }
     }
 
-    /// The process asks, and is called 100 more than its number.
+    /// A new process asks. Its pid is its number plus 100.
     fn ask(&mut self, session: &str) -> usize {
         let number = self.processes.len();
         let process = Process::new(ProcessId(number as u64), 3, self.settings);
@@ -88,7 +88,7 @@ impl World {
         }
     }
 
-    /// Until it is so, at most four leases.
+    /// Waits until the condition holds, at most four leases.
     fn until(&mut self, what: &str, so: impl Fn(&World) -> bool) {
         let began = self.now;
         while !so(self) {
@@ -113,7 +113,7 @@ impl World {
         self.epoch(number).unwrap()
     }
 
-    /// Two enter the session, and the second dies: the first, and the epoch.
+    /// Two processes enter the session, and the second dies. Returns the first, and the epoch.
     fn survivor_beside_victim(&mut self, session: &str) -> (usize, u64) {
         let survivor = self.ask(session);
         self.until_inside(survivor);
@@ -129,7 +129,7 @@ impl World {
     }
 }
 
-/// A session at home at each member.
+/// A session for each member as its home.
 fn sessions() -> [String; 3] {
     let at = |member| {
         let mut names = (0..).map(|n| format!("s{n}"));
@@ -158,7 +158,7 @@ fn the_next_stage_is_told_with_session_and_process_and_the_one_after_is_not() {
     for number in [first, second, joined] {
         world.leave(number);
     }
-    // Wherever the next ones are at home.
+    // The home of the next sessions does not matter.
     for session in [&c, &a, &b] {
         let next = world.ask(session);
         world.until_inside(next);
@@ -185,7 +185,8 @@ fn who_joins_the_stage_of_the_dead_is_told_and_the_next_stage_too() {
     assert_eq!(world.recovered(next).map(|death| death.epoch), Some(epoch));
 }
 
-/// Who is let in when it has given up looks at nothing: the one after is told.
+/// A process that is admitted after its withdrawal reads no report. The next process gets the
+/// report.
 #[test]
 fn a_stage_in_which_nobody_looked_does_not_count_as_told() {
     let [a, b, c] = sessions();
@@ -203,7 +204,7 @@ fn a_stage_in_which_nobody_looked_does_not_count_as_told() {
     assert!(world.recovered(next).is_some(), "nobody has heard of it");
 }
 
-/// The home is gone with all that it knew: the others know only that something was.
+/// The home is gone with its data. The others only know that a death is possible.
 #[test]
 fn a_home_that_is_gone_with_its_stage_is_told_of() {
     let [a, b, c] = sessions();
@@ -225,7 +226,7 @@ fn a_home_that_is_gone_with_its_stage_is_told_of() {
     assert_eq!(world.recovered(last), None, "it was told");
 }
 
-/// What was noticed and not yet told is remembered by a home and by arbiters that start again.
+/// A home and arbiters that start again remember a death that is noticed and not yet reported.
 #[test]
 fn a_death_is_not_forgotten_by_a_restart() {
     let [a, b, _] = sessions();
@@ -247,7 +248,7 @@ fn a_death_is_not_forgotten_by_a_restart() {
     let next = world.ask(&b);
     world.until_inside(next);
     assert_eq!(world.recovered(next).map(|death| death.epoch), Some(epoch));
-    // And who joins after another restart is told as well.
+    // A process that joins after another restart also gets the report.
     restart(&mut world);
     let joined = world.ask(&b);
     world.until_inside(joined);

@@ -1,8 +1,8 @@
-//! Frames of each version, as the bytes that went over the wire when it was the newest.
+//! Frames of each version, as bytes on the wire when that version was the newest.
 //!
-//! A version's file is never changed after a release: whoever changes a frame raises
-//! [`Versions::OURS`] and writes a file for the new version. Before a release
-//! `GROUPLOCK_WRITE_FRAMES=1` writes that of the newest version anew.
+//! A version's file never changes after a release. A change of a frame raises [`Versions::OURS`]
+//! and needs a file for the new version. Before a release, `GROUPLOCK_WRITE_FRAMES=1` writes the
+//! file of the newest version again.
 
 use std::time::Duration;
 
@@ -17,14 +17,14 @@ use grouplock_quorum::{
 
 /// The bytes of the newest version.
 const NEWEST: &[u8] = include_bytes!("frames/version-3.bin");
-/// Those of the version before.
+/// The bytes of the version before.
 const BEFORE: &[u8] = include_bytes!("frames/version-2.bin");
 
 fn time(seconds: u64) -> Time {
     Time::from_micros(seconds * 1_000_000)
 }
 
-/// One of each kind, in all its forms.
+/// One frame of each kind, in all its forms.
 #[expect(clippy::too_many_lines, reason = "it is a list")]
 fn frames() -> Vec<Frame> {
     let room = || "gpu0".to_owned();
@@ -179,8 +179,7 @@ async fn the_newest_version_is_what_its_file_says() {
     assert_eq!(written, NEWEST, "a frame is written in another way than it was");
 }
 
-/// Whoever speaks only the version before is understood as far as that, and understands why it is
-/// refused.
+/// A peer of the version before is understood in that version, and understands why it is refused.
 #[tokio::test]
 async fn the_version_before_is_told_that_it_is_too_old() {
     let mut reader = Reader::new(BEFORE);
@@ -190,7 +189,7 @@ async fn the_version_before_is_told_that_it_is_too_old() {
         assert_eq!(Versions::OURS.common(hello.versions), None);
         let reason = Reason::Version { theirs: hello.versions, ours: Versions::OURS };
         assert_eq!(reason.to_string(), "version 2 is spoken there, 3 here");
-        // As it was in version 2: the third frame, the second reason, and two pairs of numbers.
+        // The form of version 2: the third frame, the second reason, and two pairs of numbers.
         assert_eq!(bytes(&[Frame::Refused { reason }]), [0, 0, 0, 6, 2, 1, 2, 2, 3, 3]);
     }
 }

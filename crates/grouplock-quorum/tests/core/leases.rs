@@ -1,5 +1,5 @@
-//! Leases, millisecond by millisecond: three members and a network that delivers at once, or not at
-//! all.
+//! Leases, millisecond by millisecond. There are three members. The network delivers at once, or
+//! not at all.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const LEASE: Duration = Duration::from_secs(4);
 struct World {
     members: Vec<Member>,
     processes: Vec<Process>,
-    /// Members that hear and say nothing.
+    /// Members that send and receive nothing.
     cut: Vec<usize>,
     millis: u64,
 }
@@ -38,7 +38,7 @@ impl World {
         Time::from_micros(self.millis * 1000)
     }
 
-    /// Process p asks for a session at home at member p.
+    /// Process p asks for a session whose home is member p.
     fn ask(&mut self, p: usize) {
         let names = (0..).map(|n| format!("s{n}"));
         let mut here = names.filter(|name| home(name, 3).index() == p);
@@ -79,7 +79,7 @@ impl World {
         }
     }
 
-    /// A millisecond later.
+    /// A millisecond passes.
     fn tick(&mut self) {
         self.millis += 1;
         let now = self.now();
@@ -90,7 +90,7 @@ impl World {
         assert!(inside.len() < 2, "{inside:?} are inside at {now}");
     }
 
-    /// How long it takes until it is so, at most three leases.
+    /// The time until the condition holds, at most three leases.
     fn until(&mut self, what: &str, so: impl Fn(&World) -> bool) -> Duration {
         let began = self.now();
         while !so(self) {
@@ -108,7 +108,7 @@ fn epoch(standing: ProcessState) -> Option<u64> {
     }
 }
 
-/// It reaches its process still, but none of its arbiters.
+/// The home still reaches its process, but none of its arbiters.
 #[test]
 fn a_home_that_is_cut_off_stops_its_processes_before_its_votes_are_given_away() {
     let mut world = World::new(Votes::AnyQuorum);
@@ -125,13 +125,13 @@ fn a_home_that_is_cut_off_stops_its_processes_before_its_votes_are_given_away() 
     assert!(lost + entered <= LEASE * 2);
     let second = epoch(world.processes[1].state());
     assert!(second > Some(first), "{second:?} after {first}");
-    // When it can be heard again, its old stage does not come back.
+    // When it is connected again, its old stage does not come back.
     world.cut.clear();
     (0..10_000).for_each(|_| world.tick());
     assert_eq!(epoch(world.processes[1].state()), second, "it stays inside");
 }
 
-/// While an arbiter is away another votes in its place, also for a stage under way.
+/// While an arbiter is away, another votes in its place, also for a stage under way.
 #[test]
 fn who_is_inside_stays_inside_when_an_arbiter_is_gone() {
     for votes in [Votes::AnyQuorum, Votes::OwnQuorum] {
@@ -151,8 +151,8 @@ fn who_is_inside_stays_inside_when_an_arbiter_is_gone() {
     }
 }
 
-/// An arbiter hears of later epochs from others who ask it, such as a member that has lost its
-/// memory. Its vote is where it was.
+/// An arbiter learns later epochs from other members that ask it, such as a member that has lost
+/// its memory. Its vote stays.
 #[test]
 fn a_vote_that_was_not_taken_back_counts_whatever_epoch_its_arbiter_has_heard_of() {
     let settings = Settings { lease: Some(LEASE), ..Settings::default() };

@@ -1,5 +1,5 @@
-//! Everything that needs no sockets: the protocol in a few steps by hand and in a simulated
-//! cluster, and the parts of a member one by one.
+//! Tests without sockets: the protocol step by step and in a simulated cluster, and the parts of a
+//! member.
 
 mod admission;
 mod again;

@@ -1,4 +1,4 @@
-//! Where a session is at home.
+//! The home of a session.
 
 use grouplock_quorum::home;
 
@@ -11,8 +11,7 @@ fn sessions_are_spread_evenly() {
     assert!(at.iter().all(|count| (850..1150).contains(count)), "{at:?}");
 }
 
-/// A cluster whose members disagree about a home would not share a session: the function is for
-/// ever.
+/// Members that disagree about a home would not share a session. So this function never changes.
 #[test]
 fn the_home_of_a_session_stays_what_it_was() {
     let homes = ["build", "release", "", "Ωmega"].map(|session| home(session, 7).0);

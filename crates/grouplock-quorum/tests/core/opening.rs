@@ -5,7 +5,7 @@ use std::time::Duration;
 use grouplock_quorum::wire::{BadOpening, exchange_openings, opening};
 use tokio::io::AsyncWriteExt;
 
-/// What comes of an exchange with somebody who begins so.
+/// The result of an exchange with a peer that begins with these bytes.
 async fn check(theirs: [u8; 8]) -> Result<(), BadOpening> {
     let (mut near, mut far) = tokio::io::duplex(64);
     far.write_all(&theirs).await.unwrap();

@@ -1,4 +1,4 @@
-//! Who comes first.
+//! The order of requests.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! A connection that breaks takes messages with it. When it is back they are said again at once,
-//! before any timer.
+//! A broken connection loses messages. They are sent again as soon as it is back, before any timer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +12,7 @@ const NOW: Time = Time::ZERO;
 
 struct Three {
     members: Vec<Member>,
-    /// From whom nothing arrives where.
+    /// Pairs of sender and receiver whose messages are lost.
     broken: Vec<(u16, u16)>,
     entered: Vec<ProcessId>,
 }
@@ -39,7 +38,7 @@ impl Three {
         self.tell(home.into(), process, ask);
     }
 
-    /// Delivers everything, but for what is lost. No time passes.
+    /// Delivers all messages that are not lost. No time passes.
     fn carry(&mut self) {
         while let Some((from, output)) = self.next() {
             match output {
@@ -93,8 +92,8 @@ fn a_release() {
 #[test]
 fn an_inquiry_and_its_answer() {
     let mut three = Three::new();
-    // Member 1 votes for itself, but cannot have the vote of 2: then 0, which ranks before, wants
-    // that of 1.
+    // Member 1 votes for itself, but cannot get the vote of 2. Then member 0, which ranks before
+    // it, asks 1 for its vote.
     three.broken = vec![(1, 2), (1, 0)];
     three.ask(1, 8, 0);
     three.ask(0, 7, 5);

@@ -30,8 +30,8 @@ fn an_idle_stage_costs_what_the_paper_says() {
     }
 }
 
-/// 3l + 3(q−1) for each stage, and for the competition I inquiries, N notices and two messages for
-/// each yield.
+/// A stage takes 3l + 3(q−1) messages. The competition takes I inquiries, N notices, and two
+/// messages for each yield.
 #[test]
 fn a_contended_stage_costs_what_was_counted() {
     let mut all_yields = 0;
@@ -72,21 +72,22 @@ fn loss_copies_reordering_and_deaths_break_nothing_and_stop_nobody() {
         let report = run(&hostile(members, processes), seed);
         sound(&report);
         assert!(report.waiting.is_empty(), "{members}: {:?} wait", report.waiting);
-        // The first entry of those who lost their place is counted, their place is not given back.
+        // A process that lost its holding has its entry counted. It does not get the holding again.
         assert_eq!(report.entries, processes * 4, "{members}");
         deaths += report.deaths;
     }
     assert!(deaths > 0, "nobody died");
 }
 
-/// Members stop and come back, every third time without what they had saved.
+/// Members stop and come back, every third time without their saved data.
 #[test]
 fn members_that_stop_and_lose_their_disks_break_nothing_and_stop_nobody() {
     let (mut restarts, mut lost_disks, mut deaths) = (0, 0, 0);
     let sizes = [(3, 20), (7, 30), (13, 40)];
     for (seed, (members, processes)) in (1..=18).zip(sizes.into_iter().cycle()) {
         let load = Load {
-            // Longer than a vote lasts, so that somebody is inside when a vote is forgotten.
+            // The stay is longer than a vote lasts, so that a process is inside when a vote is
+            // forgotten.
             stay: Duration::from_millis(1500),
             sessions: 5,
             deaths: 50,
@@ -109,7 +110,7 @@ fn members_that_stop_and_lose_their_disks_break_nothing_and_stop_nobody() {
     assert!(restarts > 10 && lost_disks > 5 && deaths > 3, "{restarts}, {lost_disks}, {deaths}");
 }
 
-/// Where no message is lost, a death is told once and nothing else is.
+/// Without lost messages, a death is reported once and nothing else is reported.
 #[test]
 fn deaths_are_told_once() {
     let mut deaths = 0;
@@ -155,11 +156,11 @@ fn static_priorities_starve_and_aging_does_not() {
     assert!(longest(&aged) < 3_000_000, "{}", longest(&aged));
 }
 
-/// A group that is inside hears of those who rank after it as well: else a stream of newcomers
-/// would keep it inside.
+/// A group that is inside also learns of requests that rank after it. Otherwise a stream of
+/// newcomers would keep it inside.
 #[test]
 fn a_stream_of_newcomers_does_not_keep_the_others_out() {
-    // At one home they would know of each other without a message.
+    // With one home they would know of each other without a message.
     assert_ne!(home("session 0", 7), home("session 1", 7));
     let load = Load {
         processes: 101,

@@ -1,4 +1,4 @@
-//! What a member must not forget, on disk.
+//! The data that a member must keep, on disk.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use grouplock_quorum::wire::CoterieKind;
 use grouplock_quorum::{MemberId, OpenStage, ProcessId, Record, Vote};
 use grouplock_testing::Scratch;
 
-/// The length of what is written behind a batch when it is flushed.
+/// The length of the seal that a flush writes behind a batch.
 const SEAL: usize = 21;
 
 fn head() -> Head {
@@ -70,12 +70,12 @@ fn a_torn_end_is_cut_wherever_it_is_torn() {
         assert_eq!(storage.rooms().len(), 1, "cut at {end}");
         assert_eq!(storage.rooms()["a"].vote.grant, 1);
         assert_eq!(fs::read(scratch.join("log")).unwrap().len(), good);
-        // And it can be written on.
+        // The log can grow further.
         storage.commit(vec![(room("a"), vote(3))]).unwrap();
         drop(storage);
         assert_eq!(open(&scratch).unwrap().rooms()["a"].vote.grant, 3);
     }
-    // The file has its length, but what was in the last pages has not arrived.
+    // The file has its length, but the contents of the last pages are missing.
     for hole in good..bytes.len() {
         let mut torn = bytes.clone();
         torn[hole..].fill(0);
@@ -108,11 +108,11 @@ fn a_flipped_bit_in_the_last_batch_that_was_saved_is_damage() {
             assert!(here, "bit {bit}: {error}");
             assert_eq!(fs::read(scratch.join("log")).unwrap(), damaged, "it was changed");
         } else {
-            // In the seal itself: nothing that was saved is lost.
+            // The bit is in the seal: no saved data are lost.
             assert_eq!(*opened.unwrap().rooms(), rooms, "bit {bit}");
         }
     }
-    // More than a bit.
+    // More than one bit.
     for hole in last..seal {
         let mut damaged = bytes.clone();
         damaged[hole..seal].fill(0);
@@ -206,7 +206,7 @@ fn a_log_that_cannot_be_written_anew_goes_on_growing() {
     let mut storage = open(&scratch).unwrap();
     let many =
         |grant| (0..20_000).map(move |n| (room(&format!("room {n}")), vote(grant))).collect();
-    // Nothing can be written under that name.
+    // A directory blocks this name.
     let in_the_way = scratch.join("log.new");
     fs::create_dir(&in_the_way).unwrap();
     let mut grant = 0;
@@ -218,7 +218,7 @@ fn a_log_that_cannot_be_written_anew_goes_on_growing() {
     drop(storage);
     let mut storage = open(&scratch).unwrap();
     assert_eq!(*storage.rooms(), rooms);
-    // When it is possible again, it is done.
+    // The log is rewritten as soon as that is possible again.
     fs::remove_dir(&in_the_way).unwrap();
     let long = storage.length();
     while storage.length() >= long {
@@ -277,8 +277,7 @@ fn a_directory_that_cannot_be_is_named() {
     assert!(error.contains("file/data"), "{error}");
 }
 
-/// Written by a member whose messages were of version 2: two stages in one room, and no name for
-/// its data.
+/// The log of a member with messages of version 2: two stages in one room, and no name of its data.
 #[test]
 fn a_log_of_the_version_before_is_read_and_its_member_has_begun() {
     let scratch = Scratch::new();

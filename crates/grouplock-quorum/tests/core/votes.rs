@@ -1,5 +1,5 @@
-//! Whose votes make a quorum, with seven members: {0, 1, 3} is that of member 0, {1, 2, 4} that of
-//! member 1.
+//! Which votes make a quorum, with seven members. {0, 1, 3} is the quorum of member 0, {1, 2, 4}
+//! that of member 1.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use grouplock_quorum::{
     Coterie, Member, MemberId, Output, PeerMessage, ProcessId, ProcessMessage, Settings, Time, home,
 };
 
-/// Member 0, which somebody has asked.
+/// Member 0 with a request.
 fn asked() -> Member {
     let coterie = Arc::new(Coterie::plane(7).unwrap());
     let mut member = Member::new(MemberId(0), coterie, Settings::default()).unwrap();
@@ -21,7 +21,7 @@ fn asked() -> Member {
     member
 }
 
-/// Whom it asks for their votes now.
+/// The members that it asks for their votes now.
 fn asks(member: &mut Member) -> BTreeSet<u16> {
     let outputs = std::iter::from_fn(|| member.poll_transmit());
     outputs
@@ -32,7 +32,7 @@ fn asks(member: &mut Member) -> BTreeSet<u16> {
         .collect()
 }
 
-/// That member votes for it. Its own vote it has.
+/// The member `from` votes for it. It has its own vote.
 fn vote(member: &mut Member, from: u16) {
     let (stage, grant, epoch, heard, rival) = (1, 1, 0, Time::ZERO, None);
     let locked = PeerMessage::Locked { stage, grant, epoch, heard, rival, died: None };

@@ -1,8 +1,8 @@
-//! What is wrong with the paper's machine as printed, shown by exploration.
+//! The defects of the paper's machine as printed, shown by exploration.
 
 use crate::printed::{Action, LeftIn, Plan, Printed, Repaired, explore_for};
 
-/// Three groups with these priorities and a process each; more processes as given.
+/// Three groups with these priorities and one process each, and more processes as given.
 fn machine(repaired: Repaired, priorities: [u32; 3], more: &[Plan]) -> Printed {
     let one_each = (0..3).map(|group| Plan { group, long: false });
     Printed {
@@ -17,13 +17,14 @@ fn machine(repaired: Repaired, priorities: [u32; 3], more: &[Plan]) -> Printed {
     }
 }
 
-/// Three who ask one arbiter that never asks for itself; one of them waits for yet another's vote.
+/// Three groups ask one arbiter, which never asks for itself. One of them also waits for the vote
+/// of another.
 fn star(repaired: Repaired) -> Printed {
     let quorums = vec![vec![0, 3, 4], vec![1, 3], vec![2, 3], vec![3], vec![4]];
     Printed { quorums, ..machine(repaired, [0, 1, 2], &[]) }
 }
 
-/// Everything, and what was found to be wrong.
+/// Explores everything. Returns the number of states and the violations.
 fn explore(printed: Printed) -> (usize, Vec<(&'static str, Vec<Action>)>) {
     explore_for(printed, "no property")
 }
@@ -75,7 +76,7 @@ fn defect_6_equal_priorities() {
     convict("6", machine(Repaired::Grants, [0, 0, 0], &[]), BEHIND);
 }
 
-/// Everything between groups repaired, and that left in.
+/// All repairs between groups, and one defect left in.
 fn with(left_in: LeftIn, more: &[Plan]) -> Printed {
     Printed { left_in: Some(left_in), ..machine(Repaired::Ties, [0, 1, 2], more) }
 }
@@ -113,8 +114,9 @@ fn with_all_repairs_it_holds() {
     }
 }
 
-/// Why a session has one home: if each member had a group of its own for it, and arbiters voted for
-/// all groups of a session at once, they would be inside together but would not agree on the epoch.
+/// Why a session has one home. Suppose that each member had a group of its own for it, and that
+/// arbiters voted for all groups of a session at once. Then the groups would be inside together,
+/// but would not agree on the epoch.
 #[test]
 fn votes_shared_by_a_session_do_not_share_an_epoch() {
     let printed = Printed {

@@ -1,5 +1,5 @@
-//! Everything that can happen in small clusters: `docs/algorithms/gbp.md` lists the scenarios.
-//! `--nocapture` shows how many states each has; `--ignored` runs the larger ones.
+//! Explorations of small clusters: `docs/algorithms/gbp.md` lists the scenarios. `--nocapture`
+//! shows how many states each has. `--ignored` runs the larger ones.
 
 mod convicted;
 mod model;
@@ -13,8 +13,7 @@ use grouplock_quorum::{Admission, Coterie, MemberId, Precedence};
 use model::explore;
 use scenario::{Plan, Scenario, at};
 
-/// Explores, demands that all properties hold, and that what makes them worth something was
-/// reached.
+/// Explores. All properties must hold, and the situations in `reaches` must be reached.
 fn holds(what: &str, scenario: &Scenario, reaches: &[&str]) {
     let start = Instant::now();
     let verdict = explore(scenario);
@@ -41,7 +40,7 @@ fn full(members: u16) -> Coterie {
     Coterie::new(vec![(0..members).map(MemberId).collect(); members.into()]).unwrap()
 }
 
-/// One process at each of three members, later ones more urgent.
+/// One process at each of three members. Later ones have a higher priority.
 fn rising() -> [Plan; 3] {
     [at(0), at(1).priority(1), at(2).priority(2)]
 }
@@ -136,8 +135,7 @@ fn messages_get_lost_and_members_start_again() {
     holds("3 groups, a restart", &three, &[ALL, YIELDS]);
 }
 
-/// No timer ever goes off: what a broken connection has taken with it is said again when there is
-/// another.
+/// No timer fires. The messages of a broken connection are sent again over the next connection.
 #[test]
 fn connections_break() {
     let base = Scenario { breaks: 1, ..Scenario::new(triangle(), &two()) };
@@ -157,7 +155,7 @@ fn connections_break() {
     holds("2 groups, 2+1 stages, a restart that is noticed", &restart(&again), &[ALL, YIELDS]);
 }
 
-/// Whoever joins a stage under way is remembered like those it began with.
+/// A process that joins a stage under way is remembered like the first ones.
 #[test]
 fn a_home_starts_again_after_somebody_has_joined() {
     let joining = [at(0), at(0), at(1).priority(1)];
@@ -167,7 +165,7 @@ fn a_home_starts_again_after_somebody_has_joined() {
     holds("the same, and it is noticed", &noticed, &[ALL, YIELDS, SHARE]);
 }
 
-/// A process has asked, been inside or given up while others wait: whoever is best then is next.
+/// A process asks, enters or withdraws while others wait. The best waiter at that time is next.
 #[test]
 fn who_is_best_is_first_also_when_others_give_up() {
     let stay = |plan: Plan| plan.patient();
@@ -177,7 +175,7 @@ fn who_is_best_is_first_also_when_others_give_up() {
     holds("2 of one session, 2 others, one gives up", &in_order, &[ALL, YIELDS, FIRST]);
 }
 
-/// Time passes, and everybody may be late.
+/// Time passes, and all may be late.
 #[test]
 fn votes_are_leased() {
     let base = Scenario { passes: 1, ordered: true, ..Scenario::new(triangle(), &two()) };
@@ -200,8 +198,8 @@ fn violated(scenario: &Scenario) -> Vec<&'static str> {
     explore(scenario).violated.iter().map(|(name, _)| *name).collect()
 }
 
-/// A member forgets a room that nobody uses there, but for the highest number; others still
-/// remember it.
+/// A member forgets a room that is unused there, but keeps the highest number. Others still
+/// remember the room.
 #[test]
 fn rooms_are_retired() {
     let twice = [at(0).rounds(2), at(1).priority(1), at(2).priority(2)];

@@ -1,4 +1,4 @@
-//! What can happen next, and what must hold, for stateright.
+//! The possible actions and the properties, for stateright.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -241,18 +241,18 @@ impl Model for Scenario {
                 let mut actions = Vec::new();
                 scenario.actions(state, &mut actions);
                 if scenario.passes > 0 {
-                    // Time goes on: what becomes of it when it may not be explored any further.
+                    // Time goes on. At the bound of the exploration, `goes_on` decides.
                     let still = state.links.is_empty() && state.left.passes == 0;
                     return !still || state.goes_on(scenario);
                 }
-                // Giving up or crashing is no way on that one may count on.
+                // Progress must not depend on a withdrawal or a crash.
                 let on = |action: &Action| {
                     use Action::{Ask, Deliver, Leave, Timeout};
                     matches!(action, Ask(_) | Leave(_) | Deliver(..) | Timeout)
                 };
                 actions.iter().any(on) || state.finished(scenario)
             }),
-            // If these are not reached the others say little.
+            // If the exploration does not reach these, the other properties say little.
             Property::sometimes("all have been inside", |scenario: &Scenario, state: &State| {
                 state.finished(scenario)
             }),
@@ -280,13 +280,13 @@ impl Model for Scenario {
     }
 }
 
-/// What an exploration found.
+/// The result of an exploration.
 pub(crate) struct Verdict {
     pub(crate) states: usize,
     pub(crate) depth: usize,
-    /// Properties that do not hold, with a shortest way to show it.
+    /// Properties that do not hold, each with a shortest counterexample.
     pub(crate) violated: Vec<(&'static str, String)>,
-    /// What was reached that should be.
+    /// The expected situations that were reached.
     pub(crate) reached: Vec<&'static str>,
 }
 

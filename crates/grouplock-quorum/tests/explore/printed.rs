@@ -1,45 +1,45 @@
-//! The paper's machine (figures 5 and 6), with the repairs it needs as switches. With the first k
-//! of them it shows defect k + 1; with all of them it is the machine that ships, written a second
-//! time and as the paper writes it.
+//! The paper's machine (figures 5 and 6). Its repairs are switches. With the first k repairs it
+//! shows defect k + 1. With all repairs it is the machine that ships, written a second time in the
+//! form of the paper.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
-/// Between groups. In the order of the table in `docs/algorithms/gbp.md`, each on top of those
-/// before it.
+/// Repairs between groups, in the order of the table in `docs/algorithms/gbp.md`. Each includes
+/// those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Repaired {
-    /// As printed; its own vote counts as one of its quorum's, and nobody ever gives it.
+    /// As printed. A group's own vote counts in its quorum, but nobody ever gives it.
     NothingSelfCounted,
-    /// As printed; its own vote is not counted.
+    /// As printed. A group's own vote is not counted.
     NothingSelfNotCounted,
-    /// 1: a group asks itself like any other.
+    /// 1: a group asks itself like any other group.
     OwnVote,
-    /// 2: who holds the lock is not mixed with who waits for it.
+    /// 2: the holder of the lock is separate from the waiters.
     Holder,
-    /// 3: a recall names the stage, and is not answered in another.
+    /// 3: a recall names the stage, and another stage does not answer it.
     Recall,
     /// 4: one recall for one grant.
     OneRecall,
-    /// 5: grants are numbered; one that was given back counts no more, and is given back once.
+    /// 5: grants are numbered. A returned grant counts no more, and is returned once.
     Grants,
-    /// 6: equal priorities are told apart.
+    /// 6: equal priorities are ordered.
     Ties,
 }
 
-/// What is wrong where groups meet their processes.
+/// Defects between groups and their processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LeftIn {
-    /// 7: whether there is a next stage depends on LG, not on who waits for it.
+    /// 7: whether there is a next stage depends on LG, not on its waiters.
     NextStage,
-    /// 8: those inside are mixed with those who wait.
+    /// 8: the holders are mixed with the waiters.
     Inside,
-    /// 9: who is alone keeps its own waiting.
+    /// 9: a group without competitors still makes its own processes wait.
     Alone,
 }
 
-/// A process: its group, and whether it is too long for a stage that is under way.
+/// A process: its group, and whether its stay is too long for a stage that is under way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) group: usize,
@@ -51,16 +51,16 @@ pub(crate) struct Printed {
     pub(crate) left_in: Option<LeftIn>,
     pub(crate) ordered: bool,
     pub(crate) quorums: Vec<Vec<usize>>,
-    /// One for each group.
+    /// The priority of each group.
     pub(crate) priorities: Vec<u32>,
-    /// What each group's processes share. In the paper a group is a session, so each has its own.
+    /// The session of each group. In the paper a group is a session, so each group has its own.
     pub(crate) sessions: Vec<u32>,
     /// An arbiter may vote for several groups of one session at once.
     pub(crate) shared_votes: bool,
     pub(crate) processes: Vec<Plan>,
 }
 
-/// A request as an arbiter sees it.
+/// A request at an arbiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Entry {
     /// Negative: the smallest entry is the best.
@@ -124,7 +124,7 @@ impl Printed {
         self.repaired >= repair
     }
 
-    /// Whether `a` goes before `b`.
+    /// Whether `a` ranks before `b`.
     fn before(&self, a: Entry, b: Entry) -> bool {
         if self.has(Repaired::Ties) { a < b } else { a.priority < b.priority }
     }
@@ -294,7 +294,7 @@ impl Printed {
             return;
         }
         arbiter.recalled = true;
-        // `findHigh(LG)`; with votes shared, everyone who has one.
+        // `findHigh(LG)`; with shared votes, all groups that have a vote.
         let recalled = if self.shared_votes { listed } else { best.into_iter().collect() };
         for holder in recalled {
             let grants = state.groups[me].grants;
@@ -308,7 +308,7 @@ impl Printed {
         let arbiter = &mut state.groups[me];
         let holders: Vec<Entry> = arbiter.locked.keys().copied().collect();
         if !self.has(Repaired::Holder) {
-            // One list: who holds the lock is in it like everybody else.
+            // There is one list: the holder of the lock is in it with the waiters.
             arbiter.waiting.extend(std::mem::take(&mut arbiter.locked).into_keys());
         } else if self.shared_votes && !holders.is_empty() && arbiter.recalled {
             return;
@@ -449,12 +449,12 @@ impl Model for Printed {
     }
 }
 
-/// How many states, and what was found, until `property` is refuted.
+/// Explores until `property` is refuted. Returns the number of states and the violations.
 pub(crate) fn explore_for(
     printed: Printed,
     property: &'static str,
 ) -> (usize, Vec<(&'static str, Vec<Action>)>) {
-    // A machine that grants for ever has no end of states; it is convicted long before.
+    // A machine that grants without end has infinitely many states. It is refuted long before.
     let checker = printed
         .checker()
         .threads(1)

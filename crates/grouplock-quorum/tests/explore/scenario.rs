@@ -1,14 +1,14 @@
-//! What can happen in an exploration: who wants what, and what may go wrong how often.
+//! The bounds of an exploration: the requests, and how often each fault may happen.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use grouplock_quorum::{Admission, Coterie, MemberId, Precedence, Settings, Votes, home};
 
-/// When there are leases.
+/// The lease, in scenarios with leases.
 pub(crate) const LEASE: Duration = Duration::from_micros(64);
 
-/// What is explored: everything that can happen within these bounds.
+/// The exploration covers everything that can happen within these bounds.
 #[derive(Clone)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a thing that can happen or not")]
 pub(crate) struct Scenario {
@@ -19,59 +19,58 @@ pub(crate) struct Scenario {
     pub(crate) processes: Vec<Plan>,
     /// Messages between two parties arrive in the order in which they were sent.
     pub(crate) ordered: bool,
-    /// Processes are where their group is: their messages take no time.
+    /// Processes are at their group: their messages take no time.
     pub(crate) direct: bool,
-    /// Who waits may give up.
+    /// Waiters may withdraw.
     pub(crate) cancel: bool,
-    /// Whenever somebody leaves, the time is one later.
+    /// The time grows by one whenever a process leaves.
     pub(crate) clock: bool,
-    /// How many messages may come twice.
+    /// How many messages may arrive twice.
     pub(crate) duplicates: u8,
     /// How many messages may be lost.
     pub(crate) losses: u8,
-    /// How many times a connection from one member to another may break, with all that is on its
-    /// way there. The one who sends is told when it has another.
+    /// How many times a connection from one member to another may break, with all messages on it.
+    /// The sender is notified when it has a new connection.
     pub(crate) breaks: u8,
     /// How many times a member may stop and start again with what it saved.
     pub(crate) crashes: u8,
-    /// With a member all its connections break, and everybody is told. Else nothing is lost and
-    /// nobody is told.
+    /// A member's crash breaks all its connections, and all others are notified. Otherwise nothing
+    /// is lost and nobody is notified.
     pub(crate) reconnect: bool,
-    /// What a member finds on its disk then, or remembers of a room that is retired: for a mutant
-    /// that finds nothing.
+    /// A mutant: a member finds nothing on its disk, and remembers nothing of a retired room.
     pub(crate) forgetful: bool,
-    /// Leases, and how many times `step` may pass. Whose time has come may do what it has to, or be
-    /// late.
+    /// How many times `step` may pass. There are leases if it is not 0. A party whose time has come
+    /// may act, or be late.
     pub(crate) passes: u8,
-    /// So long that every lease runs out, unless it is said otherwise.
+    /// Every lease expires in this time, unless a scenario says otherwise.
     pub(crate) step: Duration,
-    /// How many messages may be on their way when time passes, or a member dies or forgets.
+    /// How many messages may be on their way when time passes, or when a member dies or forgets.
     pub(crate) under_way: usize,
     /// How many members may die for good.
     pub(crate) deaths: u8,
-    /// How many members may lose their memory: they ask the others and wait for the lease of a
+    /// How many members may lose their memory. They ask the others and wait for the lease of a
     /// vote.
     pub(crate) amnesias: u8,
     /// How many times a member may forget the room when it is idle there.
     pub(crate) retirements: u8,
-    /// They do not wait: for a mutant.
+    /// A mutant: such members do not wait.
     pub(crate) rash: bool,
-    /// How many times a timer may go off though what it waits for is on the way.
+    /// How many times a timer may fire while its message is on its way.
     pub(crate) hasty: u8,
-    /// How many times all timers may go off when nobody can do anything else.
+    /// How many times all timers may fire when nothing else can happen.
     pub(crate) patience: u8,
 }
 
-/// What a process does.
+/// The plan of a process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) home: u16,
-    /// Which of the sessions with that home.
+    /// The number of its session among those with that home.
     pub(crate) nth: usize,
     pub(crate) priority: i32,
     pub(crate) stay: Option<u64>,
     pub(crate) rounds: u8,
-    /// It does not give up, whatever others do.
+    /// It never withdraws.
     pub(crate) patient: bool,
 }
 
@@ -103,7 +102,7 @@ impl Plan {
 }
 
 impl Scenario {
-    /// Reordering, processes at their group, nothing else going wrong.
+    /// Messages are reordered, and processes are at their group. There are no other faults.
     pub(crate) fn new(coterie: Coterie, processes: &[Plan]) -> Self {
         Scenario {
             coterie: Arc::new(coterie),

@@ -1,5 +1,5 @@
-//! A cluster, its processes and its network at one moment. What is explored is the code that ships:
-//! it holds real `Member`s and `Process`es.
+//! The state of a cluster, its processes and its network. The exploration runs the code that ships:
+//! the state holds real `Member`s and `Process`es.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -29,19 +29,19 @@ pub(crate) struct State {
     pub(crate) members: Vec<Member>,
     pub(crate) processes: Vec<Process>,
     pub(crate) rounds: Vec<u8>,
-    /// What is on its way. In order of sending, or if order does not count, sorted.
+    /// Messages on their way. They are in the order of sending, or sorted if order does not count.
     pub(crate) links: BTreeMap<(End, End), Vec<Message>>,
     pub(crate) disks: Vec<Durable>,
     pub(crate) clock: u64,
     pub(crate) left: Budget,
-    /// Since when members are down: the dead, and those who have lost their memory.
+    /// Since when members are down: dead members, and members that lost their memory.
     pub(crate) down: BTreeMap<MemberId, Down>,
     /// The last stage that began: epoch, member, number.
     pub(crate) last: (u64, u16, u64),
-    /// Who must be among those who enter next: nothing was on its way when the last one left, and
-    /// it had the best claim.
+    /// The process that must be among the next to enter. It had the best claim when the last
+    /// process left, and no message was on its way.
     pub(crate) first: Option<usize>,
-    /// What is wrong, as soon as something is.
+    /// The first violation.
     pub(crate) wrong: Option<&'static str>,
 }
 
@@ -78,7 +78,7 @@ pub(crate) enum Action {
     Die(usize),
     Forget(usize),
     Return(usize),
-    /// A member forgets the room, which nobody uses there.
+    /// A member forgets the room, which is unused there.
     Retire(usize),
     /// Time passes.
     Pass,
@@ -93,8 +93,8 @@ impl State {
         Time::from_micros(self.clock)
     }
 
-    /// Those who believe that they are inside, and may. Whoever is late to notice that its lease is
-    /// over does nothing inside.
+    /// The processes that believe they are inside and whose lease is valid. A process that notices
+    /// the end of its lease late does nothing inside.
     pub(crate) fn inside(&self) -> impl Iterator<Item = (usize, u64)> {
         let now = self.now();
         self.processes.iter().enumerate().filter_map(move |(p, process)| match process.state() {
@@ -105,8 +105,8 @@ impl State {
         })
     }
 
-    /// Of those who wait and are known to: a home that has started again has forgotten them until
-    /// they ask again.
+    /// The best waiter that its home knows. A home that has started again knows a waiter only after
+    /// it asks again.
     pub(crate) fn best(&self, scenario: &Scenario) -> Option<usize> {
         let known = |p: &usize| {
             let home = &self.members[usize::from(scenario.processes[*p].home)];
@@ -165,7 +165,7 @@ impl State {
         }
     }
 
-    /// Takes what members and processes want to send, until there is no more.
+    /// Takes all pending messages of members and processes.
     pub(crate) fn collect(&mut self, scenario: &Scenario) {
         loop {
             let mut quiet = true;
@@ -175,7 +175,8 @@ impl State {
                     let from = End::Member(MemberId(m as u16));
                     match output {
                         Output::Save(record) => {
-                            // Without crashes nobody looks, and there are fewer states without.
+                            // Without crashes nothing reads the disks, and without disks there are
+                            // fewer states.
                             if scenario.crashes > 0 && !self.is_down(from) {
                                 self.disks[m].apply(record);
                             }
@@ -210,7 +211,7 @@ impl State {
         self.watch_stages(scenario);
     }
 
-    /// A member is gone, and everybody notices.
+    /// A member is gone, and all others notice.
     pub(crate) fn lose(&mut self, scenario: &Scenario, member: MemberId, down: Down) {
         self.down.insert(member, down);
         self.links.retain(|(_, to), _| *to != End::Member(member));
@@ -223,7 +224,7 @@ impl State {
         (0..self.processes.len()).for_each(|p| self.turn(scenario, p));
     }
 
-    /// A process asks the first of those who stand in for its home.
+    /// A process asks the first substitute of its home.
     pub(crate) fn turn(&mut self, scenario: &Scenario, p: usize) {
         let session = scenario.session(scenario.processes[p]);
         let order = homes(&session, scenario.coterie.members());
@@ -236,7 +237,7 @@ impl State {
         }
     }
 
-    /// A member that has lost its memory has asked the others how far they are.
+    /// A member that has lost its memory has learned the highest epochs of the others, and returns.
     pub(crate) fn recall(&mut self, scenario: &Scenario, member: MemberId) {
         self.down.remove(&member);
         let others: Vec<_> = (0..self.members.len() as u16)
@@ -253,7 +254,7 @@ impl State {
         }
     }
 
-    /// What is left if nothing more goes wrong and everybody does at once what it has to do.
+    /// Whether all processes finish if nothing more goes wrong and nobody is late.
     pub(crate) fn goes_on(&self, scenario: &Scenario) -> bool {
         let mut state = self.clone();
         for _ in 0..40 {
@@ -309,11 +310,11 @@ impl State {
         self.turn(scenario, p);
     }
 
-    /// A member has started again, and everybody finds it again.
+    /// A member has started again, and all others connect to it.
     pub(crate) fn reconnect(&mut self, scenario: &Scenario, back: MemberId) {
         let (now, it) = (self.now(), back.index());
         self.links.retain(|(from, to), _| ![*from, *to].contains(&End::Member(back)));
-        // What it said before there was anybody to hear it is lost.
+        // Messages that it sent before the connections are lost.
         while let Some(output) = self.members[it].poll_transmit() {
             if let Output::Save(record) = output {
                 self.disks[it].apply(record);
@@ -336,8 +337,8 @@ impl State {
             member.stage_inside().map(|stage| (stage.epoch, m as u16, member.stage()))
         });
         let mut holding = holding.collect::<Vec<_>>();
-        // With leases a home may be late to notice that it has lost its stage. What its processes
-        // believe counts.
+        // With leases a home may notice late that it has lost its stage. The beliefs of its
+        // processes count.
         if scenario.passes == 0 && holding.len() > 1 {
             self.wrong = Some("mutual exclusion");
         }
@@ -366,7 +367,7 @@ impl State {
                 self.wrong = Some("one entry per member");
             }
         }
-        // What processes believe, not what members do: a session, and its epoch.
+        // The beliefs of processes, not the states of members: a session, and its epoch.
         let believe = |(p, epoch): (usize, u64)| {
             let plan: Plan = scenario.processes[p];
             (plan.home, plan.nth, epoch)
@@ -378,8 +379,8 @@ impl State {
         }
     }
 
-    /// When a message was lost, a stage may be under way with nobody inside until somebody wants
-    /// the room.
+    /// After a loss of a message, a stage may be under way with nobody inside until the next
+    /// request.
     pub(crate) fn finished(&self, scenario: &Scenario) -> bool {
         let over = |process: &Process| match process.state() {
             ProcessState::Outside => true,

@@ -1,5 +1,5 @@
-//! What a member refuses: each with a line in its log, a metric that grows, and nothing granted;
-//! others are still served.
+//! What a member refuses. Each refusal writes a line in the log and raises a metric. It grants
+//! nothing, and others are still served.
 
 use std::fs;
 use std::time::Duration;
@@ -11,9 +11,10 @@ use grouplock_quorum::{
     Claim, GroupMessage, MemberId, PeerMessage, Precedence, ProcessId, ProcessMessage, Rank, Time,
 };
 
-/// Does something to member 0 and demands that it is refused for that reason.
+/// Does something to member 0, which must refuse it for this reason.
 fn refused(cluster: &Cluster, reason: &str, what: impl FnOnce(&Cluster)) {
-    // In this order: the line is written before it is counted, and others may be refused meanwhile.
+    // The order matters: the member writes the line before it counts, and may refuse others
+    // meanwhile.
     let lines = cluster.log(0).matches(" refused ").count();
     let before = cluster.refused(0, reason);
     what(cluster);
@@ -22,7 +23,7 @@ fn refused(cluster: &Cluster, reason: &str, what: impl FnOnce(&Cluster)) {
     assert_eq!(cluster.metric(0, "grouplock_inside", ""), 0, "somebody was let in");
 }
 
-/// Starts a member and demands that member 0 refuses it.
+/// Starts a member, which member 0 must refuse.
 fn refused_launch(cluster: &mut Cluster, reason: &str, id: usize) {
     let before = cluster.refused(0, reason);
     cluster.launch(id);
@@ -31,7 +32,7 @@ fn refused_launch(cluster: &mut Cluster, reason: &str, id: usize) {
     });
 }
 
-/// Somebody who behaves still gets what it wants.
+/// A correct client is still served.
 fn assert_serves(cluster: &Cluster) {
     let session = session_at(0, cluster.options.members);
     let (mut client, _) = Raw::client(&cluster.address(0), fastrand::u64(..)).unwrap();
@@ -47,7 +48,7 @@ fn start() -> Cluster {
 }
 
 fn start_with(votes: &'static str) -> Cluster {
-    // Nobody renews a lease here.
+    // This test renews no lease.
     let cluster = Cluster::start(Options { lease: "60s", votes, ..Options::new(3) });
     cluster.wait_connected();
     cluster
@@ -89,7 +90,8 @@ fn bytes_that_are_no_frames() {
         assert_eq!(raw.refusal(), "too_long");
     });
     refused(&cluster, "too_long", |cluster| {
-        // With all that it announces: the last word must not be lost with what is not read.
+        // The whole announced length is sent: the unread rest must not destroy the member's last
+        // answer.
         let mut raw = client(cluster);
         raw.write(&[0, 2, 0, 0]).unwrap();
         _ = raw.write(&vec![7; 0x2_0000]);
@@ -170,7 +172,7 @@ fn a_bad_request_costs_neither_the_connection_nor_what_is_held_over_it() {
     denied(4, "room", &"s".repeat(600), "bad_name");
     assert_eq!(cluster.metric(0, "grouplock_inside", ""), 1, "the holding is lost");
     assert_eq!(cluster.metric(0, "grouplock_waiting", ""), 0, "one of them waits");
-    // The connection is the same one, and good.
+    // The connection is the same, and still works.
     raw.ask("room", &session, 5).unwrap();
     raw.entered(5, PATIENCE).unwrap().expect("its session is inside");
     raw.leave("room", 5).unwrap();
@@ -179,8 +181,8 @@ fn a_bad_request_costs_neither_the_connection_nor_what_is_held_over_it() {
     assert!(cluster.refused(0, "protocol") == 1 && cluster.refused(0, "bad_name") == 2);
 }
 
-/// A client that cannot reach the home asks another member. If the home is there all the same, the
-/// two exclude each other.
+/// A client that cannot reach the home asks another member. If the home is alive, the home and the
+/// other member exclude each other.
 #[test]
 fn a_session_that_is_at_home_elsewhere_waits_its_turn_at_a_stand_in() {
     let cluster = start();
@@ -226,13 +228,13 @@ fn members_that_are_none() {
     say("unknown_member", right, u16::MAX);
     say("wrong_cluster", Some(Fingerprint(1)), 1);
     say("out_of_turn", None, 1);
-    // Itself, and one that is connected and answers.
+    // The member itself, and a member that is connected and answers.
     say("two_with_one_id", right, 0);
     say("two_with_one_id", right, 1);
     assert_serves(&cluster);
 }
 
-/// The test plays member 1, and nobody else is there.
+/// The test plays member 1. No other member runs.
 fn alone() -> (Cluster, Raw) {
     let mut cluster = Cluster::prepare(Options::new(3));
     cluster.set(0, "GROUPLOCK_TEST_BEGUN", "1");
@@ -262,7 +264,7 @@ fn a_member_that_says_what_cannot_be() {
     let request = |rank| PeerMessage::Request { rank, sent: now, epoch: 0 };
     let (stage, grant, epoch, heard, rival, died) = (1, 1, 0, now, None, None);
     let locked = PeerMessage::Locked { stage, grant, epoch, heard, rival, died };
-    // In another's name; of a stage that never was; from the future.
+    // In the name of another member; for a stage that never existed; from the future.
     say("protocol", request(rank(now, 2)));
     say("protocol", locked);
     let future = now + Duration::from_secs(3600);
@@ -276,7 +278,7 @@ fn a_member_that_says_what_cannot_be() {
 #[test]
 fn a_second_process_with_the_id_of_a_member() {
     let mut cluster = start();
-    // The same configuration, but elsewhere.
+    // The same configuration with another directory.
     let other = cluster.toml(1).replace("data-1", "data-other");
     let path = cluster.scratch.path().join("other.toml");
     fs::write(&path, format!("listen = \"127.0.0.1:0\"\n{other}")).unwrap();
@@ -291,7 +293,7 @@ fn a_second_process_with_the_id_of_a_member() {
     let mut second = second.expect("it was started");
     second.kill().unwrap();
     second.wait().unwrap();
-    // With the same data it does not even start.
+    // With the same data the member does not start.
     let same = fs::read_to_string(cluster.config(1)).unwrap();
     fs::write(&path, format!("listen = \"127.0.0.1:0\"\n{same}")).unwrap();
     let mut third = cluster.spawn(&path, 1);
@@ -312,7 +314,7 @@ fn another_coterie_and_another_members_data() {
     fs::write(cluster.config(1), plane.replace("plane", "majority").replace("data-1", "fresh"))
         .unwrap();
     refused_launch(&mut cluster, "wrong_cluster", 1);
-    // Both refuse each other.
+    // Both members refuse each other.
     eventually("both count it", || {
         cluster.refused(0, "wrong_cluster") > 0 && cluster.refused(1, "wrong_cluster") > 0
     });
@@ -325,7 +327,7 @@ fn another_coterie_and_another_members_data() {
 
 #[test]
 fn clocks_that_are_far_apart() {
-    // Else others would vote instead of the one whose clock is wrong.
+    // Otherwise other members would vote instead of the member with the wrong clock.
     let mut cluster = start_with("own");
     let session = session_at(0, 3);
     for (ahead, behind) in [(60_000_000, 0), (0, 60_000_000)] {
@@ -350,12 +352,12 @@ fn clocks_that_are_far_apart() {
             assert_eq!(raw.refusal(), "clock");
         });
     }
-    // A member that starts with the wrong time is not listened to, until it has the right one.
+    // A member that starts with the wrong time is refused until its clock is right.
     cluster.kill(1);
     cluster.set(1, "GROUPLOCK_TEST_CLOCK", "-30");
     refused_launch(&mut cluster, "clock", 1);
     eventually("it is refused", || cluster.log(0).contains("the clocks differ by 30."));
-    // It knows itself that its clock is not the time of day.
+    // The member itself notices that its clock is not the time of day.
     eventually("it is noticed", || cluster.metric(1, "grouplock_clock_jumps_total", "") > 0);
     assert!(cluster.log(1).contains("the time of day differs by 30."), "no line in the log");
     let mut waits = client(&cluster);
@@ -428,7 +430,7 @@ fn a_client_that_does_not_read() {
     eventually("all are inside", || cluster.metric(0, "grouplock_inside", "") == 96);
     let mut deaf = client(&cluster);
     let look = Frame::Look { question: 1, room: Some("crowded".to_owned()), brief: false };
-    // Until the member has had enough of it.
+    // Until the member closes the connection.
     for _ in 0..20_000 {
         if deaf.send(&look).is_err() || cluster.log(0).contains("wait to be read") {
             break;
@@ -456,7 +458,7 @@ fn the_status_page_refuses_what_it_does_not_serve() {
         let response = request(address, text);
         assert!(response.starts_with(&format!("HTTP/1.1 {expected} ")), "{text}: {response}");
     }
-    // Only this machine is here.
+    // Only the names of this machine are accepted.
     for (hosts, expected) in [
         (["LocalHost:80", "127.0.0.1", "127.0.0.1:7200", "[::1]:7200"], "200"),
         (["", "example.org:7200", "localhost.example.org", "127.0.0.1.x:1"], "403"),
@@ -486,7 +488,7 @@ fn a_renewal_in_a_room_that_never_was_is_answered() {
         );
         assert_eq!(cluster.metric(0, "grouplock_rooms", ""), 0);
     };
-    // Before the cluster has begun, and after.
+    // Before the cluster has begun, and after that.
     renew(&cluster);
     (1..3).for_each(|id| cluster.launch(id));
     cluster.wait_connected();

@@ -1,4 +1,4 @@
-//! What a client says of itself, and what it refuses before it talks to anybody.
+//! What a client says of itself, and what it refuses before it connects.
 
 use grouplock_quorum::wire::LONGEST_COMMAND;
 use grouplock_room::{Places, RoomOptions};

@@ -1,5 +1,4 @@
-//! Rooms on a GBP cluster pass the suite that all kinds of rooms have to pass. Members are
-//! processes.
+//! Rooms on a GBP cluster pass the suite for all kinds of rooms. Members are processes.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
@@ -19,8 +18,7 @@ struct OnCluster(Arc<Mutex<Cluster>>);
 
 impl OnCluster {
     fn start(options: Options) -> Self {
-        // Processes end with the thread that started them, which must not be that of one of the
-        // tests.
+        // Processes end with the thread that started them. It must not be the thread of a test.
         OnCluster(on_lasting_thread(move || Arc::new(Mutex::new(Cluster::start(options)))))
     }
 
@@ -33,7 +31,7 @@ impl OnCluster {
     }
 }
 
-/// Does something on a thread that stays as long as this process.
+/// Does work on a thread that lives as long as this process.
 fn on_lasting_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (tell, told) = channel();
     std::thread::spawn(move || {
@@ -45,12 +43,12 @@ fn on_lasting_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stati
     told.recv().expect("it does not panic")
 }
 
-/// With leases as short as a busy machine allows, as the dead are noticed by them.
+/// Leases are as short as a busy machine allows, because deaths are noticed by them.
 fn options(members: u16) -> Options {
     Options { lease: "4s", ..Options::new(members) }
 }
 
-/// A cluster that is shared by the tests that run at the same time, and ends with the last of them.
+/// A cluster for all tests that run at the same time. It ends with the last of them.
 struct Shared {
     members: u16,
     running: Mutex<Weak<Mutex<Cluster>>>,
@@ -84,7 +82,7 @@ impl Subject for OnCluster {
         Some(Box::new(Process::start(&self.place(), room, session)))
     }
 
-    /// Stops the home for good. Who calls this has a cluster of its own.
+    /// Stops the home for good. The caller needs a cluster of its own.
     fn take_away(&self, _: &str, guard: &Guard<'_>) -> bool {
         let cluster = self.cluster();
         let home = home(guard.session(), cluster.len() as u16);
@@ -97,7 +95,7 @@ impl Subject for OnCluster {
     }
 }
 
-/// A process that enters and stays.
+/// A process that enters and stays inside.
 struct Process(Child);
 
 const VICTIM: &str = "GROUPLOCK_TEST_VICTIM";
@@ -145,7 +143,7 @@ fn victim() {
     drop(guard);
 }
 
-/// The loss is brought about by stopping a member, which the other cases need.
+/// The loss is caused by stopping a member, which the other cases need.
 fn subject(test: &str) -> OnCluster {
     if test.ends_with("a_loss_is_told") {
         return OnCluster::start(options(3));
@@ -183,7 +181,7 @@ mod seven {
     }
 }
 
-/// A cluster has one policy, so the case that wants two needs two clusters.
+/// A cluster has one policy, so a case with two policies needs two clusters.
 struct WithPriorities {
     minute: OnCluster,
     moment: OnCluster,

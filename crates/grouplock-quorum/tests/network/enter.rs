@@ -1,4 +1,5 @@
-//! Members in processes of their own: entering, sharing, excluding, the figures.
+//! Members in processes of their own: processes enter, share and exclude, and the metrics count
+//! them.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ const SOON: Duration = Duration::from_millis(400);
 
 #[test]
 fn a_session_is_shared_and_others_wait() {
-    // Nobody renews a lease here.
+    // This test renews no lease.
     let cluster = Cluster::start(Options { lease: "60s", ..Options::new(3) });
     cluster.wait_connected();
     let (a, b) = (session_at(0, 3), session_at(1, 3));
@@ -28,13 +29,13 @@ fn a_session_is_shared_and_others_wait() {
     second.leave("room", 20).unwrap();
     let next = other.entered(30, PATIENCE).unwrap().expect("the room is empty again");
     assert!(next > epoch);
-    // Another room has nothing to do with it.
+    // Another room is independent.
     first.ask("elsewhere", &a, 11).unwrap();
     assert!(first.entered(11, PATIENCE).unwrap().is_some());
 }
 
-/// Messages of that kind, over all members: Ask and Leave are counted where they arrive, everything
-/// else where it is sent.
+/// Messages of one kind, over all members. Ask and Leave are counted where they arrive, all other
+/// kinds where they are sent.
 fn messages(cluster: &Cluster, kind: &str) -> u64 {
     let direction = if matches!(kind, "ask" | "leave") { "received" } else { "sent" };
     let labels = format!("kind=\"{kind}\",direction=\"{direction}\",repeated=\"false\"");
@@ -48,7 +49,7 @@ fn sum(cluster: &Cluster, name: &str, labels: &str) -> u64 {
 const KINDS: [&str; 9] =
     ["ask", "enter", "leave", "request", "locked", "release", "inquire", "relinquish", "contested"];
 
-/// Nothing is said again for the time of a test.
+/// A cluster that repeats no message during a test.
 fn without_repeats(members: u16) -> Cluster {
     let cluster = Cluster::start(Options { retry: "10s", lease: "60s", ..Options::new(members) });
     cluster.wait_connected();

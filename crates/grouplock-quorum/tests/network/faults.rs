@@ -1,4 +1,4 @@
-//! Members and clients that die, disks that fail: one at a time, and what exactly happens then.
+//! Members and clients die, and disks fail: one fault at a time, with its exact results.
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +7,10 @@ use crate::cluster::{Cluster, Options, PATIENCE, eventually};
 use grouplock_quorum::wire::{Frame, Role};
 use grouplock_quorum::{Coterie, GroupMessage, MemberId, ProcessMessage};
 
-/// Long enough for everything to go wrong that is going to.
+/// Long enough for every possible fault to appear.
 const A_WHILE: Duration = Duration::from_millis(800);
 
-/// How long to wait for what must not happen: with a member that forgets it must, however slow the
+/// How long to watch for a violation. With a member that forgets it must happen, however slow the
 /// machine is.
 fn watched(forget: Option<&str>) -> Duration {
     if forget.is_some() { PATIENCE } else { A_WHILE }
@@ -22,7 +22,7 @@ fn start(options: Options) -> Cluster {
     cluster
 }
 
-/// With leases that do not run out during the test, and nobody who votes instead of another.
+/// Leases do not expire during the test, and no member votes instead of another.
 fn patient(members: u16) -> Options {
     Options { lease: "60s", votes: "own", ..Options::new(members) }
 }
@@ -74,8 +74,8 @@ fn dead_member(votes: &'static str) {
     }
 }
 
-/// Member 1 has voted for a stage of member 0, is killed and starts again. Then somebody wants in
-/// who needs its vote. Whether it is let in although somebody is inside.
+/// Member 1 has voted for a stage of member 0, is killed and starts again. Then another session
+/// needs its vote. Returns whether that session is admitted with a holder inside.
 fn votes_twice(forget: Option<&str>) -> bool {
     let mut cluster = Cluster::prepare(patient(3));
     if let Some(what) = forget {
@@ -87,7 +87,8 @@ fn votes_twice(forget: Option<&str>) -> bool {
     inside.ask("room", &session_at(0, 3), 1).unwrap();
     let epoch = inside.entered(1, PATIENCE).unwrap().expect("the room is empty");
     cluster.kill(1);
-    // Else it would ask for the vote again, as for its renewal, and be given what was forgotten.
+    // Otherwise member 0 would ask for the vote again, as for its renewal, and member 1 would learn
+    // what it has forgotten.
     cluster.signal(0, nix::sys::signal::Signal::SIGSTOP);
     cluster.launch(1);
     let mut other = client_at(&cluster, 1);
@@ -108,14 +109,14 @@ fn a_member_that_comes_back_keeps_its_promise() {
     assert!(!votes_twice(None));
 }
 
-/// If this is not seen then the test above shows nothing.
+/// Without this result the test above would show nothing.
 #[test]
 fn a_member_that_forgets_its_votes_is_caught() {
     assert!(votes_twice(Some("votes")));
 }
 
-/// The home of a session is killed while somebody is inside. Whether somebody else is let in
-/// meanwhile.
+/// The home of a session is killed with a holder inside. Returns whether another session is
+/// admitted meanwhile.
 fn lets_in_twice(forget: Option<&str>) -> bool {
     let mut cluster = Cluster::prepare(patient(3));
     if let Some(what) = forget {
@@ -135,7 +136,7 @@ fn lets_in_twice(forget: Option<&str>) -> bool {
     if other.entered(2, watched(forget)).unwrap().is_some() {
         return true;
     }
-    // Who was inside is inside still, and can leave.
+    // The holder is still inside, and can leave.
     let mut inside = client_at(&cluster, 0);
     let sent = inside.clock.now();
     inside.process("room", 1, ProcessMessage::Renew { attempt: 1, sent }).unwrap();
@@ -155,7 +156,7 @@ fn a_home_that_comes_back_still_has_those_inside() {
     assert!(!lets_in_twice(None));
 }
 
-/// If this is not seen then the test above shows nothing.
+/// Without this result the test above would show nothing.
 #[test]
 fn a_home_that_forgets_who_is_inside_is_caught() {
     assert!(lets_in_twice(Some("inside")));
@@ -172,7 +173,7 @@ fn killed_between_the_disk_and_the_network_a_vote_counts() {
     assert_eq!(cluster.wait(1), None, "it was killed by the hook");
     assert_eq!(first.entered(1, A_WHILE).unwrap(), None, "the vote was not sent");
     cluster.unset(1);
-    // Alone: so that nobody can have told it for whom it voted.
+    // The member is alone, so no other member can have reported its vote.
     cluster.kill(2);
     cluster.signal(0, nix::sys::signal::Signal::SIGSTOP);
     cluster.launch(1);
@@ -194,7 +195,7 @@ fn a_dead_client_loses_its_place_when_its_lease_ends_and_not_before() {
     let mut waits = client_at(&cluster, 1);
     let session = session_at(1, 3);
     let deadline = died + PATIENCE;
-    // Who waits has to be heard too.
+    // The members must also hear from a waiter, so it asks again.
     let let_in = loop {
         assert!(Instant::now() < deadline, "the dead are not noticed");
         waits.ask("room", &session, 2).unwrap();
@@ -222,7 +223,7 @@ fn a_client_that_connects_again_keeps_its_place() {
     drop(inside);
     let mut again = Raw::connect(&cluster.address(0)).unwrap();
     again.greet(None, Role::Client { client: secret }).unwrap();
-    // It asks with the number it had, as it may not have heard the answer.
+    // It asks with its old number, because it may not have received the answer.
     again.ask("room", &session, 1).unwrap();
     assert_eq!(again.entered(1, PATIENCE).unwrap(), epoch);
     assert_eq!(waits.entered(2, Duration::from_millis(300)).unwrap(), None);
@@ -264,13 +265,13 @@ fn a_disk_that_is_full_ends_the_member_before_it_says_anything_more() {
     let said = cluster.hear(0).expect("it says why");
     assert!(said.contains("failed: cannot write") && said.contains("log"), "{said}");
     assert_eq!(cluster.wait(0), Some(1));
-    // With a larger disk it goes on where it was: no epoch comes twice.
+    // With a larger disk the member goes on. No epoch is used twice.
     cluster.limits.clear();
     cluster.launch(0);
     cluster.wait_connected();
     let mut client = client_at(&cluster, 0);
     client.ask("room", &session, 20_000).unwrap();
-    // Someone may still be inside on disk whose leave was not saved: then it is the same stage.
+    // On disk, a holder whose leave was not saved may still be inside. Then the stage is the same.
     let next = client.entered(20_000, Duration::from_millis(500)).unwrap();
     assert!(next.is_none_or(|next| next >= last), "{next:?} after {last}");
 }
@@ -283,7 +284,7 @@ fn a_member_that_was_stopped_and_goes_on_does_no_harm() {
     inside.entered(1, PATIENCE).unwrap().expect("the room is empty");
     let mut other = client_at(&cluster, 2);
     cluster.signal(1, nix::sys::signal::Signal::SIGSTOP);
-    // Member 2 asks 2 and 0: it does not need the one that is stopped.
+    // Member 2 asks 2 and 0. It does not need the stopped member.
     other.ask("room", &session_at(2, 3), 2).unwrap();
     assert_eq!(other.entered(2, A_WHILE).unwrap(), None);
     inside.leave("room", 1).unwrap();

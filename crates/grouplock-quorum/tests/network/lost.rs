@@ -21,7 +21,7 @@ fn client_at(cluster: &Cluster, id: usize) -> Raw {
     Raw::client(&cluster.address(id), fastrand::u64(..)).unwrap().0
 }
 
-/// Renews until its home confirms it: when that was said which it confirms.
+/// Renews until the home confirms it. Returns when the confirmed renewal was sent.
 fn renew(client: &mut Raw, process: u64) -> Instant {
     loop {
         let (said, sent) = (Instant::now(), client.clock.now());
@@ -35,8 +35,8 @@ fn renew(client: &mut Raw, process: u64) -> Instant {
     }
 }
 
-/// Member 1 has voted for the stage of member 0, is killed and loses its data. Then it is asked for
-/// its vote again.
+/// Member 1 has voted for the stage of member 0. It is killed and loses its data. Then it is asked
+/// for its vote again.
 #[test]
 fn a_member_that_has_lost_its_data_lets_nobody_in_beside_who_is_inside() {
     let mut cluster = start();
@@ -51,8 +51,8 @@ fn a_member_that_has_lost_its_data_lets_nobody_in_beside_who_is_inside() {
     let mut asked = Instant::now();
     other.ask("room", &session_at(1, 3), 2).unwrap();
     let has_voice = |cluster: &Cluster| cluster.log(1).contains("and it continues with memory 2.");
-    // For as long as the member takes to come back, and so much longer that what it says then
-    // cannot have cost the other its place.
+    // This lasts until the member is back, and a lease longer: its messages must not end the other
+    // holding.
     let mut back = None;
     while back.is_none_or(|back: Instant| back.elapsed() < LEASE) {
         assert!(began.elapsed() < PATIENCE + LEASE * 3, "it does not come back");
@@ -73,8 +73,8 @@ fn a_member_that_has_lost_its_data_lets_nobody_in_beside_who_is_inside() {
     assert!(next > epoch, "{next} after {epoch}");
 }
 
-/// The home itself: those inside hear at once that their places are lost, and others wait until
-/// their leases have ended.
+/// The home loses its data. Its holders learn at once that their holdings are lost. Others wait
+/// until the leases have ended.
 #[test]
 fn a_home_that_has_lost_its_data_says_so_to_those_inside() {
     let mut cluster = start();
@@ -104,13 +104,13 @@ fn a_home_that_has_lost_its_data_says_so_to_those_inside() {
     eventually("it says what has happened", || cluster.log(0).contains("it has lost its memory"));
 }
 
-/// A client that cannot reach a home.
+/// A client cannot reach a home.
 #[test]
 fn who_waits_gives_a_home_a_quarter_of_a_lease_and_who_does_not_turns_away_at_once() {
     const QUARTER: Duration = Duration::from_secs(4);
     let mut cluster = Cluster::start(Options { lease: "16s", ..Options::new(3) });
     cluster.wait_connected();
-    // Whoever stands in needs no vote of the dead.
+    // The substitute needs no vote of the dead member.
     let order = [0, 1, 2].map(MemberId);
     let mut names = (0..).map(|number| format!("session-{number}"));
     let session = names.find(|name| homes(name, 3) == order).expect("there are enough names");
@@ -127,7 +127,7 @@ fn who_waits_gives_a_home_a_quarter_of_a_lease_and_who_does_not_turns_away_at_on
     later.leave().unwrap();
 }
 
-/// The disk that was replaced comes back: nobody listens to it.
+/// The replaced disk comes back. All members ignore it.
 #[test]
 fn a_member_with_its_old_data_is_refused_after_they_were_replaced() {
     let mut cluster = start();
@@ -150,8 +150,8 @@ fn a_member_with_its_old_data_is_refused_after_they_were_replaced() {
     assert!(other.entered(1, PATIENCE).unwrap().is_some(), "the others go on");
 }
 
-/// The home of a session dies for good with somebody inside. The others go on when its holders are
-/// out, and so does its session.
+/// The home of a session dies for good with a holder inside. Other sessions go on when the holders
+/// are out, and so does this session.
 #[test]
 fn a_member_that_is_gone_for_good_stops_nobody() {
     let mut cluster = start();
@@ -182,7 +182,7 @@ fn a_member_that_is_gone_for_good_stops_nobody() {
     assert!(Some(third.epoch()) > epoch);
 }
 
-/// Some who enter and leave while one stays, and then a restart.
+/// Processes enter and leave beside one holder that stays. Then the home restarts.
 fn passes_beside_one_holder(passes: u64) {
     let mut cluster = Cluster::start(Options { lease: "60s", ..Options::new(3) });
     cluster.wait_connected();
@@ -214,7 +214,7 @@ fn passes_beside_one_holder(passes: u64) {
     assert!(length < 5 * 1024 * 1024, "the log has {length} bytes");
     cluster.launch(0);
     assert_eq!(inside(&cluster), 1, "who has left is inside again after a restart");
-    // And when the holder leaves, nobody is left.
+    // When the holder leaves, no process is left.
     let mut holder = client_at(&cluster, 0);
     holder.leave("room", 1).unwrap();
     eventually("the room is empty", || inside(&cluster) == 0);

@@ -1,6 +1,6 @@
-//! Members and clients that talk over sockets: processes on this machine, on ports that were free.
+//! Members and clients that talk over sockets. They are processes on this machine, on free ports.
 //!
-//! In one program, so that what they all need is compiled and linked once.
+//! All tests are in one program, so that their common code is compiled and linked once.
 
 mod bad_input;
 mod client;
@@ -17,7 +17,7 @@ mod storm;
 mod tls;
 mod upgrade;
 
-/// Not a test: a member, if it was started as one.
+/// Not a test: runs a member if this process was started as one.
 #[test]
 fn member() {
     cluster::play_member();

@@ -1,4 +1,4 @@
-//! More connections than a member has places for.
+//! More connections than a member accepts.
 
 use std::net::TcpStream;
 use std::time::Instant;
@@ -10,10 +10,10 @@ use grouplock_quorum::wire::Frame;
 use grouplock_room::{Places, RoomError, RoomOptions, Snapshot};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// As many as a review used to end a member.
+/// The number of connections with which a review ended a member.
 const SILENT: usize = 1100;
 
-/// This process needs a descriptor for each of them too.
+/// This process also needs a descriptor for each of them.
 fn raise_own_limit() {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
     if soft < 4096 {
@@ -29,7 +29,7 @@ fn silent(address: &str, count: usize) -> Vec<TcpStream> {
 fn silent_connections_end_nothing() {
     raise_own_limit();
     let mut cluster = Cluster::prepare(Options { lease: "60s", ..Options::new(3) });
-    // Far fewer than connections come, and no way to get more.
+    // Far fewer descriptors than connections, with no way to get more.
     cluster.descriptors.insert(0, 256);
     (0..3).for_each(|id| cluster.launch(id));
     cluster.wait_connected();
@@ -46,8 +46,8 @@ fn silent_connections_end_nothing() {
     eventually("all have been accepted", || {
         cluster.metric(0, "grouplock_connections_total", "") >= SILENT as u64
     });
-    // Whoever says who it is gets a place while all of them are there: a client that is another's
-    // neighbour, and a member.
+    // A client or a member that identifies itself is accepted while all of them are connected. The
+    // client connects from the same address as others.
     let late = open(&format!("gbp://{address},{}", cluster.address(2)));
     let late = late.enter(&session).expect("the session is inside");
     cluster.kill(1);
@@ -66,7 +66,7 @@ fn silent_connections_end_nothing() {
     assert_eq!(cluster.stop(0), Some(0), "it ended before it was told to");
 }
 
-/// As many rooms as there can be, and all of them looked at.
+/// Makes `rooms` rooms, and takes snapshots of all.
 fn status_of(rooms: u64) {
     let cluster = Cluster::start(Options { lease: "60s", ..Options::new(3) });
     cluster.wait_connected();
@@ -129,12 +129,12 @@ fn clients_that_are_too_many_are_told_so_and_members_are_not() {
     assert!(refused.contains("TooMany"), "{refused}");
     (1..3).for_each(|id| cluster.launch(id));
     cluster.wait_connected();
-    // One of them goes, and there is a place again.
+    // One client goes, so another is accepted.
     clients.pop();
     eventually("there is a place again", || Raw::client(&cluster.address(0), 1000).is_ok());
 }
 
-/// Members forget rooms that nobody uses, and remember how far their epochs are.
+/// Members forget unused rooms, and remember their last epochs.
 #[test]
 fn rooms_that_nobody_uses_are_forgotten_and_their_epochs_go_on() {
     let mut cluster = Cluster::prepare(Options { lease: "60s", ..Options::new(3) });
@@ -161,7 +161,7 @@ fn rooms_that_nobody_uses_are_forgotten_and_their_epochs_go_on() {
     };
     let rooms = |id| cluster.metric(id, "grouplock_rooms", "");
     let before = [enter(0), enter(1)];
-    // Who has no part in a stage never hears of the room.
+    // A member without a part in a stage never hears of the room.
     eventually("only the one that is held is known", || (0..3).all(|id| rooms(id) <= 1));
     assert_eq!(rooms(0), 1, "somebody is inside");
     let after = enter(2);

@@ -1,4 +1,4 @@
-//! The status page of a member does in a browser what it says.
+//! The status page of a member works in a browser.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use grouplock_room::{Places, Room, RoomOptions};
 use grouplock_testing::browser::Browser;
 use grouplock_testing::{current_test, skip};
 
-/// A browser; nothing, and a notice, if there is none.
+/// A browser, or `None` with a notice.
 fn browser(name: &str) -> Option<Browser> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("chromium-{name}"));
     let browser = Browser::start(&folder);
@@ -42,7 +42,7 @@ fn the_page_shows_who_is_inside_who_waits_votes_and_what_was() {
 
     // Names must not become part of the page.
     let room = open(&cluster, "gpu", "infer --model <script>alert(1)</script>");
-    // Member 2 has member 0 in its quorum, member 1 has not.
+    // Member 2 has member 0 in its quorum. Member 1 does not.
     let (a, b) = (session_at(0, 3), session_at(2, 3));
     room.enter(&a).unwrap().leave().unwrap();
     let inside = room.enter(&a).unwrap();
@@ -59,7 +59,8 @@ fn the_page_shows_who_is_inside_who_waits_votes_and_what_was() {
     let phases = "return document.querySelectorAll('[data-room=gpu] svg rect').length";
     assert_eq!(browser.run(phases), 2, "the phase before and the one that runs");
 
-    // One of the same home waits here; one of another is seen by the vote it asks for.
+    // One waiter has the same home. Another has another home: the page shows it by its request for
+    // the vote.
     let mut sessions = (1..).map(|n| format!("other {n}"));
     let here = sessions.find(|name| grouplock_quorum::home(name, 3).0 == 0).unwrap();
     std::thread::scope(|scope| {

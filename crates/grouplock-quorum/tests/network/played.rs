@@ -1,4 +1,4 @@
-//! What a client makes of a member's answers. The member is played by the test.
+//! How a client handles a member's answers. The test plays the member.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -13,13 +13,13 @@ use grouplock_room::{Places, Room, RoomError, RoomOptions};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 
-/// What the member has been asked.
+/// The requests that the member received.
 #[derive(Default)]
 struct Counts {
     connections: AtomicUsize,
     asks: AtomicUsize,
     looks: AtomicUsize,
-    /// Looks are answered when so many have asked.
+    /// The member answers looks after so many requests.
     awaited: AtomicUsize,
 }
 
@@ -81,8 +81,8 @@ async fn serve(mut stream: TcpStream, cluster: Cluster, counts: Arc<Counts>) -> 
     Some(())
 }
 
-/// Whoever asks is let in, but for three rooms: `bad` refuses everybody, in `known` and `unknown`
-/// another session is inside, which in `unknown` only those find out who look.
+/// Admits every request, with three exceptions. `bad` refuses all requests. In `known` and
+/// `unknown` another session is inside. In `unknown` only a look shows it.
 fn answers(frame: Frame, cluster: &Cluster, counts: &Counts) -> Vec<Frame> {
     match frame {
         Frame::Hello(_) => {
@@ -155,8 +155,8 @@ fn a_denied_request_fails_with_the_reason_and_others_stay() {
     assert_eq!(member.counts.connections.load(SeqCst), 1, "the connection was lost");
 }
 
-/// The list of all rooms would be as long for each room as there are rooms: this member does not
-/// even answer when it is asked for it.
+/// For each room, the list of all rooms would be as long as the number of rooms. So this member
+/// does not even answer a request for the list.
 #[test]
 fn to_see_whether_a_room_exists_members_are_asked_about_that_room() {
     let member = Member::start();
@@ -200,7 +200,7 @@ fn members_are_asked_about_a_room_once_for_all_who_want_to_know() {
         let asked = member.counts.looks.load(SeqCst);
         assert!(asked <= looks, "`{name}`: {asked} questions for {THREADS} requests");
         member.counts.awaited.store(0, SeqCst);
-        // Of those who could only know from the members, somebody did ask.
+        // At least one request that needed the members' knowledge sent a look.
         assert!(asked > 0 || looks == 0);
     }
 }

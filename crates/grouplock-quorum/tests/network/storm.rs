@@ -1,5 +1,5 @@
-//! Clients in processes of their own enter and leave while members and clients are killed at random
-//! moments. Whatever happens: no two sessions inside at once, and epochs grow.
+//! Clients in processes of their own enter and leave. Members and clients are killed at random
+//! moments. No two sessions are inside at once, and epochs grow.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -16,7 +16,8 @@ const PLAY: &str = "GROUPLOCK_TEST_WALKER";
 const LEASE: Duration = Duration::from_secs(2);
 const RETRY: Duration = Duration::from_millis(100);
 
-/// A client, if it was started as one: enters and leaves until a file called `stop` is there.
+/// Runs a client if this process was started as one. It enters and leaves until the file `stop`
+/// exists.
 #[test]
 fn walker() {
     let Ok(play) = std::env::var(PLAY) else { return };
@@ -30,8 +31,7 @@ fn walker() {
     while !Path::new(directory).join("stop").exists() {
         let session = format!("session-{}", fastrand::u8(..6));
         let Some(epoch) = walker.enter(&session, Duration::from_secs(2)) else { continue };
-        // What it has been told may be old by now: only who is inside after the clock was read may
-        // say so.
+        // The grant may be old. So the client checks that it is inside after it has read the clock.
         let entered = now();
         if !walker.is_inside() {
             continue;
@@ -71,7 +71,7 @@ impl Drop for Walkers {
     }
 }
 
-/// How often things were done, for whoever reads the output.
+/// How often each thing was done, for the reader of the output.
 #[derive(Debug, Default)]
 struct Done {
     members_killed: u32,
@@ -113,7 +113,7 @@ fn storm(members: u16, clients: usize, time: Duration) -> Done {
         }
         stays();
     }
-    // It goes on when nothing happens any more, also past the leases of the dead.
+    // The clients go on when the faults end, also after the leases of the dead.
     done.stays = stays();
     eventually("they go on", || stays() > done.stays + 50);
     std::fs::write(cluster.scratch.path().join("stop"), "").expect("it can be written");

@@ -1,4 +1,4 @@
-//! Rooms on a cluster that talks TLS.
+//! Rooms on a cluster with TLS.
 
 use crate::cluster::{Cluster, Options};
 use grouplock_quorum::{MemberId, home};
@@ -23,7 +23,7 @@ fn a_client_with_a_certificate_enters_at_every_home_and_one_without_does_not() {
         format!("gbp://{at}?cacert={cacert}&cert={cert}&key={key}&name={name}")
     };
     let room = open(&place("client", "member-0.test")).expect("it is welcome");
-    // The other two are dialled by the names that the cluster tells.
+    // The client dials the other two by the names that the cluster reports.
     for member in (0..3).map(MemberId) {
         let names = (0..).map(|n| format!("session {n}"));
         let session = names.into_iter().find(|name| home(name, 3) == member);

@@ -1,5 +1,4 @@
-//! Changing a cluster while it runs: other versions, other addresses and settings, other
-//! certificates.
+//! Changes of a running cluster: other versions, other addresses and settings, other certificates.
 
 use std::fs;
 
@@ -13,7 +12,7 @@ fn open(place: &str) -> Result<Room, RoomError> {
     Places::new().with(grouplock_quorum::opener()).open(place, "room", &RoomOptions::new())
 }
 
-/// Enters at every home.
+/// Enters one session of every home.
 fn assert_serves(room: &Room, members: u16) {
     for member in 0..members {
         let session = session_at(member, members);
@@ -33,10 +32,10 @@ fn members_are_upgraded_one_after_the_other() {
         cluster.set(id, "GROUPLOCK_TEST_VERSIONS", "3-4");
         cluster.launch(id);
         cluster.wait_connected();
-        // The client is of the old version all the time.
+        // The client has the old version all the time.
         assert_serves(&room, 3);
     }
-    // One that has given up the old version is too new for that, but not for the members.
+    // A member without the old version is too new for the client, but not for the other members.
     cluster.stop(0);
     cluster.unset(0);
     cluster.set(0, "GROUPLOCK_TEST_VERSIONS", "4-4");
@@ -48,7 +47,7 @@ fn members_are_upgraded_one_after_the_other() {
     assert!(cluster.refused(0, "version") > 0);
 }
 
-/// As the bytes that the last release sends.
+/// The bytes that the last release sends.
 #[test]
 fn a_member_and_a_client_of_the_version_before_are_told_so() {
     let before = include_bytes!("../core/frames/version-2.bin");
@@ -75,13 +74,14 @@ fn names_and_times_are_changed_at_one_member_after_the_other() {
         let file = fs::read_to_string(cluster.config(id)).unwrap();
         let file = file.replace("retry = \"200ms\"", "retry = \"250ms\"");
         let file = file.replace("clock_tolerance = \"5s\"", "clock_tolerance = \"6s\"");
-        // Member 2's certificate will be for another name, which only those know that were told.
+        // Member 2 gets a certificate for another name. Only members with the new setting know the
+        // name.
         fs::write(cluster.config(id), file.replace("member-2.test", "elsewhere.test")).unwrap();
         cluster.launch(id);
         cluster.wait_connected();
     }
     assert_serves(&open(&cluster.place(0)).unwrap(), 3);
-    // What they must agree on they still must.
+    // The common settings must still agree.
     cluster.stop(1);
     let file = fs::read_to_string(cluster.config(1)).unwrap();
     fs::write(cluster.config(1), file.replace("\"fifo\"", "\"static\"")).unwrap();
@@ -100,7 +100,8 @@ fn certificates_are_read_again_on_sighup() {
         let (cert, key) = (file("client.pem"), file("client.key"));
         format!("gbp://{at}?cacert={cacert}&cert={cert}&key={key}&name=member-0.test")
     };
-    // Another authority, and everybody's certificates from it. Those of now are kept.
+    // Another authority, and certificates of it for all members and clients. The present
+    // certificates are kept.
     for old_or_new in ["old", "new"] {
         fs::create_dir(directory.join(old_or_new)).unwrap();
     }
@@ -116,7 +117,7 @@ fn certificates_are_read_again_on_sighup() {
     let inside = before.enter(&session_at(0, 3)).expect("the room is empty");
     assert!(open(&place("new")).is_err(), "nobody knows that authority yet");
 
-    // A file that is none changes nothing.
+    // An invalid file changes nothing.
     fs::write(directory.join("ca.pem"), "nothing").unwrap();
     cluster.signal(0, Signal::SIGHUP);
     eventually("it says so", || cluster.log(0).contains("certificates stay as they were"));
@@ -136,7 +137,7 @@ fn certificates_are_read_again_on_sighup() {
     assert!(open(&old).is_err(), "the old authority is not trusted any more");
 }
 
-/// As if its machine had been paused for a minute while it ran.
+/// The test simulates a pause of the machine for a minute.
 #[test]
 fn a_member_whose_clock_stood_still_sets_it_by_itself() {
     let mut cluster = Cluster::start(Options { lease: "60s", ..Options::new(3) });

@@ -57,7 +57,7 @@ pub(crate) fn open(
                 let file = entry.any_file(false)?;
                 let is_empty = |file: &File| file.metadata().is_ok_and(|facts| facts.len() == 0);
                 let Some(file) = file.filter(is_empty) else { return Err(foreign) };
-                // Holders still have it locked. Or another process removes it too.
+                // Holders still have it locked, or another process also removes it.
                 if remove_unreadable(&entry, file).is_err() {
                     last = Some(foreign);
                     std::thread::sleep(Duration::from_millis(1));

@@ -1,4 +1,4 @@
-//! Asking to enter, and waiting.
+//! Requests to enter, and waiting.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,12 +20,12 @@ use crate::policy::Policy;
 use crate::request::{Patience, Request};
 use crate::snapshot::HolderId;
 
-/// How long a waiter sleeps before it lets those in front be watched. Most waits are shorter.
+/// How long a waiter sleeps before it watches the slots in front. Most waits are shorter.
 const FIRST_NAP: Duration = Duration::from_millis(20);
-/// How often a waiter looks whether the file is still there, and whether it watches whom it should.
+/// How often a waiter checks whether the file still exists, and whether it watches the right slots.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// Asks for entry; from inside, if there is a slot to leave.
+/// Submits a request. If there is a slot to leave, the request comes from inside.
 pub(super) fn submit(
     room: &Arc<FileRoom>,
     request: &Request<'_>,
@@ -53,8 +53,8 @@ pub(super) fn submit(
 }
 
 impl FileRoom {
-    /// Stands in the line. True if it was admitted at once; an error if not and there is no
-    /// patience: then it is not in the line any more.
+    /// Joins the line. Returns `true` if it was admitted at once. If it was not and has no
+    /// patience, it leaves the line and returns an error.
     fn enqueue(
         &self,
         number: u16,
@@ -62,8 +62,8 @@ impl FileRoom {
         from: Option<u16>,
     ) -> Result<bool, RoomError> {
         let mut latched = self.latch(number)?;
-        // It is ours, and we look at it before we sleep: waking ourselves would be a system call
-        // for nothing.
+        // The slot is ours, and we check it before we sleep. A system call to wake ourselves would
+        // be useless.
         latched.awake = Some(number);
         let slot = self.slot(number);
         if let Policy::Priority { .. } = self.fixed.policy {
@@ -76,7 +76,7 @@ impl FileRoom {
         })?;
         let exhausted = patience.exhausted();
         if exhausted && slot.state().get() != state::INSIDE {
-            // Those in our way may be dead. Who cannot wait has to know now.
+            // The owners in front may be dead. A request that cannot wait must know it now.
             latched.clear_the_way(number)?;
         }
         if slot.state().get() == state::INSIDE {
@@ -97,10 +97,10 @@ impl FileRoom {
 struct Waiter {
     room: Arc<FileRoom>,
     nudge: Arc<Nudge>,
-    /// Whether those in front are watched.
+    /// Whether the slots in front are watched.
     watches: AtomicBool,
-    /// Whether the wait is over. Held while a thread uses the latch in the name of the slot, which
-    /// may be somebody else's afterwards.
+    /// Whether the wait is over. Held while a thread uses the latch for the slot. Afterwards the
+    /// slot may have another owner.
     over: Mutex<bool>,
 }
 
@@ -124,10 +124,10 @@ impl Waiter {
         }
     }
 
-    /// Sleeps until it is admitted, but not beyond `until`. May return earlier. Whether it is
-    /// admitted, or the wait is over.
+    /// Sleeps until it is admitted, but not beyond `until`. May return earlier. Returns whether it
+    /// is admitted or the wait is over.
     fn nap(&self, until: Option<Instant>) -> Result<bool, RoomError> {
-        // SeqCst, here and for `gone`: nothing depends on their speed.
+        // SeqCst, here and for `gone`: their speed does not matter.
         let watches = self.watches.load(Ordering::SeqCst);
         let most = if watches { HEARTBEAT } else { FIRST_NAP };
         let left =
@@ -138,7 +138,7 @@ impl Waiter {
             let timed_out = futex::wait(word.0, state::WAITING, left.min(most));
             gone = self.nudge.gone.swap(false, Ordering::SeqCst) || !timed_out || left > most;
         }
-        // Who was asleep has the time to ask before it touches the file.
+        // After a sleep there is time to check before it touches the file.
         self.room.still_there()?;
         let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
         if *over || self.admitted()? {
@@ -150,7 +150,7 @@ impl Waiter {
         self.admitted()
     }
 
-    /// Buries the dead among those it waits for, and lets the others be watched.
+    /// Buries the dead owners that it waits for, and watches the others.
     fn attend(&self) -> Result<(), RoomError> {
         let (room, slot) = (&self.room, self.nudge.slot);
         room.still_there()?;
@@ -164,12 +164,12 @@ impl Waiter {
             targets.into_iter().map(|slot| (slot, room.slot(slot).ticket().get())).collect();
         drop(latched);
         let watched = targets.into_iter().all(|target| room.watch(target, &self.nudge));
-        // Without a thread it has to look for itself.
+        // Without a thread it has to check the slots itself.
         self.watches.store(watched, Ordering::SeqCst);
         Ok(())
     }
 
-    /// Afterwards no thread uses the slot in the name of this wait.
+    /// After this call, no thread uses the slot for this wait.
     fn end(&self) {
         *self.over.lock().unwrap_or_else(PoisonError::into_inner) = true;
     }
@@ -178,18 +178,18 @@ impl Waiter {
 /// A request in the line. Dropping it withdraws it.
 pub(super) struct Queued {
     waiter: Arc<Waiter>,
-    /// `None` once it was granted.
+    /// `None` after the grant.
     owned: Option<OwnedSlot>,
     deadline: Option<Instant>,
     started: Instant,
     sleeper: Option<Arc<Sleeper>>,
 }
 
-/// What a task shares with the thread that sleeps for it.
+/// The state that a task shares with the thread that sleeps for it.
 #[derive(Default)]
 struct Sleeper {
     waker: Mutex<Option<Waker>>,
-    /// Why the thread gave up.
+    /// Why the thread ended.
     failure: Mutex<Option<RoomError>>,
 }
 
@@ -228,7 +228,7 @@ impl Pending for Queued {
         if let Some(failure) = failure {
             return Poll::Ready(Err(failure));
         }
-        // After the waker is in place, so that nothing falls in between.
+        // The waker is in place before this check, so no event is missed.
         self.waiter.room.still_there()?;
         if self.waiter.admitted()? {
             return Poll::Ready(self.take());
@@ -249,7 +249,7 @@ impl Pending for Queued {
 }
 
 impl Sleeper {
-    /// Sleeps in place of a task, until there is something for it to look at.
+    /// Sleeps for a task until the task has something to check.
     fn sleep(&self, waiter: &Waiter, deadline: Option<Instant>) {
         loop {
             match waiter.nap(deadline) {
@@ -274,10 +274,10 @@ impl Drop for Queued {
         }
         self.waiter.end();
         let Some(owned) = self.owned.take() else { return };
-        // There is nobody to tell.
+        // `drop` cannot report an error.
         _ = room.leave(owned);
         if self.sleeper.is_some() && room.verdict().is_ok() {
-            // Its thread sleeps there.
+            // The thread of the task sleeps on this word.
             futex::wake(room.slot(self.waiter.nudge.slot).state().0, i32::MAX);
         }
     }

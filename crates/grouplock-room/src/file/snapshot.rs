@@ -56,7 +56,7 @@ impl FileRoom {
                 state::FREE | state::IDLE => continue,
                 _ => return Err(self.condemn("the state of a slot is not valid")),
             };
-            // The dead are not shown, even if nobody has freed their slots yet.
+            // Dead owners are not shown, even if no process has freed their slots yet.
             let alive = self.life.is_alive(number).map_err(|error| self.io("probe", error))?;
             list.extend(alive.then(|| self.seen(number)).flatten());
         }

@@ -1,14 +1,14 @@
-//! Learning of a death without looking for it.
+//! Notices a death without polling.
 //!
-//! Whoever waits long has one thread for each slot it waits for. The thread is blocked in a request
-//! for the lock on the slot's byte, which the kernel grants when the owner of the slot gives it up
-//! or dies. Then it wakes the waiter, who looks.
+//! A waiter that waits long has one thread for each slot that it waits for. The thread is blocked
+//! in a request for the lock on the slot's byte. The kernel grants the lock when the owner of the
+//! slot releases it or dies. Then the thread wakes the waiter, which checks the line.
 //!
-//! A slot can have a new owner by the time the thread asks for the lock. So whoever removes a slot
-//! from the line also [nudges](super::line::Words::nudge) the waiter that watches it.
+//! A slot can have a new owner before the thread requests the lock. So the participant that removes
+//! a slot from the line also [nudges](super::line::Words::nudge) the waiter that watches it.
 //!
-//! A blocked request cannot be taken back. So a thread outlives the wait that started it, and
-//! serves later waits for the same slot, until its owner is gone.
+//! A blocked request cannot be cancelled. So a thread outlives the wait that started it. It serves
+//! later waits for the same slot until the slot's owner is gone.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,26 +20,26 @@ use super::life;
 use super::room::FileRoom;
 use crate::remote;
 
-/// How often a waiter is woken that has not noticed.
+/// How often a waiter is woken until it has noticed.
 const AGAIN: Duration = Duration::from_millis(2);
 
 /// A waiter to be woken.
 pub(super) struct Nudge {
     /// The slot it sleeps on.
     pub(super) slot: u16,
-    /// Whether somebody it waits for is gone. The waiter clears it.
+    /// Whether an owner that it waits for is gone. The waiter clears it.
     pub(super) gone: AtomicBool,
 }
 
-/// Those who want to know of the end of one owner; `None` once it has ended.
+/// The waiters that watch one owner; `None` after its end.
 type Post = Arc<Mutex<Option<Vec<Weak<Nudge>>>>>;
 
-/// The threads of a handle, by the slot and the ticket of whom they watch.
+/// The threads of a handle, by the slot and the ticket that they watch.
 #[derive(Default)]
 pub(super) struct Watchmen(Mutex<HashMap<(u16, u64), Post>>);
 
 impl FileRoom {
-    /// Lets a waiter be woken when the owner of a slot is gone. False if no thread can be had.
+    /// Wakes a waiter when the owner of a slot is gone. Returns `false` if no thread can start.
     pub(super) fn watch(self: &Arc<Self>, target: (u16, u64), nudge: &Arc<Nudge>) -> bool {
         let mut posts = self.watchmen.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(post) = posts.get(&target) {
@@ -55,11 +55,11 @@ impl FileRoom {
             return true;
         }
         let post: Post = Arc::new(Mutex::new(Some(vec![Arc::downgrade(nudge)])));
-        // The thread must not keep the handle open, which would keep our own slots.
+        // The thread must not keep the handle open: that would keep our own slots.
         let (file, room) = (Arc::clone(&self.life.watch), Arc::downgrade(self));
         let theirs = Arc::clone(&post);
         let watch = move || {
-            // If that fails the waiter looks now, and finds the reason.
+            // If this fails, the waiter checks the line now and finds the reason.
             _ = life::await_end(&file, target.0);
             let waiters = theirs.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(room) = room.upgrade() {
@@ -75,15 +75,15 @@ impl FileRoom {
     }
 }
 
-/// Wakes the waiters until they have noticed: one that is about to fall asleep misses the first
-/// time.
+/// Wakes the waiters until they have noticed. A waiter that is about to sleep misses the first
+/// wake-up.
 fn wake(room: &Weak<FileRoom>, waiters: &[Weak<Nudge>]) {
     let mut waiters: Vec<_> = waiters.iter().filter_map(Weak::upgrade).collect();
     for nudge in &waiters {
         nudge.gone.store(true, Ordering::SeqCst);
     }
     loop {
-        // One that nobody else has any more is not waiting any more.
+        // A nudge without another owner has no waiter any more.
         waiters.retain(|nudge| nudge.gone.load(Ordering::SeqCst) && Arc::strong_count(nudge) > 1);
         let Some(room) = room.upgrade() else { return };
         for nudge in &waiters {

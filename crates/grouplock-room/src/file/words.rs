@@ -304,10 +304,11 @@ impl Words for Latched<'_> {
 
     fn nudge(&mut self, number: Slot) {
         let state = self.room.slot(number).state();
-        // In the word that it sleeps on, so that it does not fall asleep afterwards.
+        // The nudge is in the word that the waiter sleeps on, so that the waiter does not fall
+        // asleep afterwards.
         if state.get() == state::WAITING {
             state.set(state::NUDGED);
-            // Now: if we die later, nobody else knows that it sleeps.
+            // Wake it now: if we die later, no other process knows that it sleeps.
             futex::wake(state.0, i32::MAX);
         }
     }

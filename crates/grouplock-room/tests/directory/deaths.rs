@@ -1,5 +1,5 @@
-//! Dead participants, in detail. The [suite](crate::conformance) has what all kinds of rooms
-//! promise about them.
+//! Dead participants, in detail. The [suite](crate::conformance) tests the promises of all kinds of
+//! rooms about them.
 
 use grouplock_room::{PastPhase, Room};
 
@@ -17,7 +17,7 @@ fn the_dead_inside_and_in_the_queue_are_passed_over_at_once() {
     let mut waiter = process::start_guest(&scratch, "room", "t");
     until_waiting(&room, 1);
     let epoch = room.snapshot().expect("it can be looked at").epoch;
-    // In this order, as a live waiter would bury the holder and enter.
+    // This order matters: a live waiter would bury the holder and enter.
     waiter.kill();
     holder.kill();
     let guard = room.try_enter("u").expect("the dead neither hold nor wait");
@@ -53,7 +53,7 @@ fn whoever_joins_a_phase_after_a_death_in_it_is_told() {
     let mut guest = process::guest_inside(&scratch, "room", "s");
     assert_eq!(room.try_enter("s").expect("it is shared").recovered(), None, "nobody has died");
     guest.kill();
-    // It may not enter, so it looks for dead participants.
+    // It may not enter, so it checks for dead participants.
     assert!(room.try_enter("t").is_err_and(|error| error.is_conflict()));
     let joined = room.try_enter("s").expect("it is shared");
     let told = joined.recovered().expect("somebody died in this phase");
@@ -80,7 +80,7 @@ fn all_deaths_are_told_until_they_are_acknowledged_and_no_later_one_with_them() 
         told.deaths().iter().map(|death| (death.session.clone(), death.pid)).collect();
     assert_eq!(names, [("s".to_owned(), dead[0]), ("t".to_owned(), dead[1])]);
     assert!(told.deaths()[1].command.contains("guest"), "{:?}", told.deaths());
-    // A death that it does not know.
+    // The process does not know this death.
     let mut guest = process::guest_inside(&scratch, "room", "u");
     guest.kill();
     assert!(room.try_enter("v").is_err(), "one is still inside");

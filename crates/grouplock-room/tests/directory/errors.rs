@@ -167,7 +167,7 @@ fn a_state_that_makes_no_sense_closes_the_room_for_all() {
     // The state of the second slot gets a value that is no state.
     let writable = OpenOptions::new().write(true).open(file(&scratch)).expect("it is ours");
     writable.write_all_at(&0x1230_u32.to_ne_bytes(), SLOTS + 1024).expect("it can be written");
-    // Links that lead nowhere, so that the code looks at all slots.
+    // The links are invalid, so that the code checks all slots.
     writable.write_all_at(&9_u64.to_ne_bytes(), 144).expect("it can be written");
     assert_says(&message(other.enter("s")), &["is corrupt", "is not valid"]);
     assert_says(&message(room.enter("s")), &["is corrupt"]);
@@ -488,7 +488,7 @@ fn a_latch_that_nobody_moves_is_reported() {
     let scratch = Scratch::new();
     let room = open(&scratch).expect("made");
     let actor = process::guest_inside(&scratch, "room", "s");
-    // As if the process had stopped in the middle of an update.
+    // The process seems to have stopped in the middle of an update.
     let slot: u32 = 1;
     let writable = OpenOptions::new().write(true).open(file(&scratch)).expect("it is ours");
     writable.write_all_at(&slot.to_ne_bytes(), 64).expect("it can be written");

@@ -302,8 +302,8 @@ fn burying_and_telling() {
         holder.actor.kill();
         let survived = stage.perform();
         if stage.said.is_empty() {
-            // The process that got the report has died before it could use it. So another process
-            // must get the report.
+            // The process with the report died before it could use it. So another process must get
+            // the report.
             let guard = enter(&room, "u", steps);
             assert!(guard.recovered().is_some(), "step {steps}: nobody was told");
         }

@@ -1,8 +1,7 @@
-//! Rooms in a directory, as their users see them: threads, and processes that are stopped and
-//! killed.
+//! Rooms in a directory, as users see them: threads, and processes that are stopped and killed.
 //!
-//! All in one program, which is linked once. A test that needs a process of its own starts this
-//! program again as an [`Actor`](process::Actor).
+//! All tests are in one program, which is linked once. A test that needs a process of its own
+//! starts this program again as an [`Actor`](process::Actor).
 
 mod conformance;
 mod deaths;

@@ -1,5 +1,5 @@
 //! A process writes nonsense into the mapped file. The others may report that the room is corrupt.
-//! They must not crash, hang or loop for ever.
+//! They must not crash, hang or loop without end.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;

@@ -1,4 +1,4 @@
-//! An admitted waiter is woken. It does not have to look for itself.
+//! An admitted waiter is woken. It does not have to poll.
 
 use std::fs;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use grouplock_room::{Guard, Room};
 
 use crate::process::{self, Actor, LONG, Scratch, until, until_waiting};
 
-/// How long a waiter sleeps before it looks for itself.
+/// How long a waiter sleeps before it checks by itself.
 const NAP: Duration = Duration::from_millis(20);
 
 /// Whether all threads of this process with that name sleep.
@@ -141,7 +141,7 @@ fn a_death_makes_room_for_one_more() {
         let waiter = scope.spawn(waits);
         until_waiting(&room, 1);
         std::thread::sleep(Duration::from_millis(100));
-        // Neither the first nor the last.
+        // Neither the first nor the last dies.
         let died = Instant::now();
         holders[1].kill();
         waiter.join().expect("no panic").expect("it may enter");

@@ -1,4 +1,5 @@
-//! Who owns which rooms, and who may use them. Most tests need root, who can become any user.
+//! The owners of rooms, and the users that may enter them. Most tests need root, which can become
+//! any user.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -81,7 +82,7 @@ fn a_user_has_a_place_that_no_variable_changes() {
     assert_eq!(enters(user, user, ""), expected);
     let facts = fs::metadata(&path).expect("it was made");
     assert_eq!((facts.uid(), facts.mode() & 0o7777), (user, 0o700));
-    // As from cron: the environment has nothing of a login.
+    // As from cron: the environment has no variables of a login.
     let actor = Actor::start_by(
         "whose::somebody",
         &[&user.to_string(), &user.to_string(), ""],

@@ -1,5 +1,5 @@
-//! What the compiler knows of the public types: where they may be sent, their variance, what must
-//! be used, and their size. And `Debug` never waits.
+//! What the compiler knows about the public types: where they may be sent, their variance, which
+//! must be used, and their size. And `Debug` never waits.
 #![deny(unfulfilled_lint_expectations)]
 
 use std::cell::{Cell, RefCell};

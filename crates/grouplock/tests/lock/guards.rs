@@ -1,5 +1,5 @@
-//! What guards can do in addition to leaving: show a part of the data, enter once more, and change
-//! the session.
+//! What guards can do besides leaving: show a part of the data, enter once more, and change the
+//! session.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -245,7 +245,7 @@ fn a_switch_that_is_forgotten_leaves_the_guard_outside() {
     assert_eq!(lock.snapshot().session, Some(2), "it has been granted the room");
 }
 
-/// A future that was never polled has not left and has not asked.
+/// A future that was never polled has not left and has not requested anything.
 #[test]
 fn a_switch_that_was_never_polled_has_not_happened() {
     let lock = GroupLock::new(7);

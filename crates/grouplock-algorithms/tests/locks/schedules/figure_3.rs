@@ -1,5 +1,5 @@
-//! The Black-White Bakery exactly as Figure 3 of He, Gopalakrishnan and Gafni 2018 prints it, but
-//! for j = i, which the figure would have wait for itself.
+//! The Black-White Bakery exactly as Figure 3 of He, Gopalakrishnan and Gafni 2018 prints it,
+//! except for j = i: there a process of the figure would wait for itself.
 
 use grouplock_algorithms::claims::Claims;
 use grouplock_algorithms::memory::Ordering::SeqCst;

@@ -1,5 +1,5 @@
-//! The counterexamples to the printed algorithms, step by step; and the same steps on the mended
-//! ones. In `orders`, the examples that a source works out.
+//! The counterexamples to the printed algorithms, step by step, and the same steps on the corrected
+//! ones. `orders` has the examples that a source works out.
 
 mod figure_3;
 mod orders;
@@ -17,7 +17,7 @@ use grouplock_algorithms::{Group, Mutual};
 use self::figure_3::Figure3;
 use self::staged::{Staged, tell_of_doorway_end, unless_it_must_wait};
 
-/// Longer than anything here takes, on however busy a machine.
+/// Longer than any step here takes, even on a busy machine.
 const LATE: Duration = Duration::from_secs(60);
 
 const S: u64 = 1;
@@ -39,7 +39,7 @@ fn r_gets_in_beside_b_and_p<G: RawGroup<Staged>>() -> bool {
 
     let r_inside = unless_it_must_wait(|| r.enter(T).expect("the session is right"));
     let got_in = r_inside.is_some();
-    // Nobody leaves: what a queue that has lost count does next is another story.
+    // No process leaves: what the wrong queue does next is not tested.
     std::mem::forget((b_inside, p_inside, r_inside));
     got_in
 }
@@ -57,7 +57,7 @@ fn handover_keeps_the_second_session_out() {
     assert!(!r_gets_in_beside_b_and_p::<Handover<Staged>>());
 }
 
-/// The same with three processes: a itself comes back for t.
+/// The same with three processes: a itself returns and requests t.
 fn a_gets_in_beside_b_and_p<G: RawGroup<Staged>>() -> bool {
     let lock = Group::<G, Staged>::new(3).expect("three are possible");
     let process = || lock.process().expect("there is room for three");
@@ -82,8 +82,8 @@ fn three_processes_are_enough() {
     assert!(!a_gets_in_beside_b_and_p::<Handover<Staged>>());
 }
 
-/// One process waits with a white ticket while another leaves and comes back for a black one.
-/// Returns whether both are inside then.
+/// One process waits with a white ticket while another leaves and returns with a black one. Returns
+/// whether both are inside then.
 fn both_colours_get_in<L: RawMutex<Staged>>() -> bool {
     let lock = Mutual::<L, Staged>::new(2).expect("two are possible");
     let mut first = lock.process().expect("there is room for two");

@@ -1,5 +1,5 @@
 //! The orders that C. Chu's lecture notes (2009) work out for Keane and Moir's lock and for
-//! Petrovic's: six processes come one after another, the first two go in at once, and the others
+//! Petrovic's. Six processes arrive one after another. The first two enter at once, and the others
 //! wait.
 
 use std::collections::BTreeMap;
@@ -14,15 +14,15 @@ use grouplock_algorithms::raw::RawGroup;
 
 use super::staged::{Staged, tell_of_wait};
 
-/// Far more than a step takes on a machine that is busy otherwise.
+/// Much longer than a step takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The processes in the order in which they come, and their sessions.
+/// The processes in their order of arrival, and their sessions.
 const COMING: [(char, u64); 6] = [('i', 1), ('j', 1), ('k', 2), ('l', 2), ('m', 1), ('n', 2)];
 
-/// Lets the processes go in, `together` by `together`: after each of these groups is complete it
-/// leaves, and only then the next may come. Everybody stays inside until the group is told to
-/// leave, so who goes in too early is found where another is due.
+/// Lets the processes enter, one group of `together` after the other. A group leaves when it is
+/// complete, and only then the next group may enter. Each process stays inside until its group may
+/// leave, so a process that enters too early is found in the place of another.
 fn go_in<G: RawGroup<Staged>>(together: &[&str]) {
     let lock = Group::<G, Staged>::new(COMING.len()).expect("six are possible");
     let (tell_of_entry, entry) = mpsc::channel();
@@ -45,7 +45,7 @@ fn go_in<G: RawGroup<Staged>>(together: &[&str]) {
                 _ = may_leave.recv();
                 drop(inside);
             });
-            // The next comes when this one is inside, or waits.
+            // The next process arrives when this one is inside or waits.
             if first_group {
                 assert_eq!(entry.recv_timeout(PATIENCE), Ok(name), "it has nothing to wait for");
             } else {

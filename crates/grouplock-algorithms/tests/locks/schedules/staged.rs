@@ -1,5 +1,5 @@
-//! Real memory for tests that place every step themselves: a thread can refuse to wait, and tell of
-//! its doorway.
+//! Real memory for tests that place every step themselves. A thread can refuse to wait, and can
+//! report the end of its doorway.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -19,10 +19,10 @@ thread_local! {
     static TELL_OF_WAIT: Cell<Option<Sender<()>>> = const { Cell::new(None) };
 }
 
-/// What a wait that must not be unwinds with.
+/// The payload of the unwinding when a wait is not allowed.
 struct Waits;
 
-/// Runs `steps`. Returns nothing if they come to a point where the process has to wait.
+/// Runs `steps`. Returns nothing if they reach a point where the process must wait.
 pub(crate) fn unless_it_must_wait<R>(steps: impl FnOnce() -> R) -> Option<R> {
     MUST_NOT_WAIT.set(true);
     let outcome = panic::catch_unwind(AssertUnwindSafe(steps));
@@ -34,12 +34,12 @@ pub(crate) fn unless_it_must_wait<R>(steps: impl FnOnce() -> R) -> Option<R> {
     }
 }
 
-/// The calling thread tells `whom` when it ends its next doorway.
+/// The calling thread notifies `whom` when it ends its next doorway.
 pub(crate) fn tell_of_doorway_end(whom: Sender<()>) {
     TELL.set(Some(whom));
 }
 
-/// The calling thread tells `whom` when it has to wait for the first time.
+/// The calling thread notifies `whom` when it must wait for the first time.
 pub(crate) fn tell_of_wait(whom: Sender<()>) {
     TELL_OF_WAIT.set(Some(whom));
 }
@@ -50,7 +50,7 @@ fn about_to_wait() {
         _ = whom.send(());
     }
     if MUST_NOT_WAIT.get() {
-        // Not a panic: no message.
+        // This is no panic: it prints no message.
         panic::resume_unwind(Box::new(Waits));
     }
 }
@@ -68,13 +68,13 @@ impl Memory for Staged {
 
     fn doorway_end() {
         if let Some(whom) = TELL.take() {
-            // Nobody may be listening any more; that is not this thread's business.
+            // The receiver may be gone. This thread ignores that.
             _ = whom.send(());
         }
     }
 }
 
-/// A native flag that remembers its value, to tell whether waiting for another is a wait.
+/// A native flag that remembers its value, to know whether a wait for another value blocks.
 #[derive(Debug)]
 pub(crate) struct StagedFlag {
     value: AtomicBool,

@@ -1,4 +1,4 @@
-//! Other processes: the test called `actor` of the module that starts them.
+//! Other processes. They run the test `actor` of the module that starts them.
 
 #![allow(unused_imports, reason = "no test file needs all of it")]
 
@@ -10,7 +10,7 @@ pub(crate) fn start(module: &str, role: &[&str], variables: &[(&str, &str)]) -> 
     start_as(&format!("{module}::actor"), role, variables)
 }
 
-/// The same in a test of another name.
+/// The same with a test of another name.
 pub(crate) fn start_as(test: &str, role: &[&str], variables: &[(&str, &str)]) -> Actor {
     Actor::start_by(test, role, |program| _ = program.envs(variables.iter().copied()))
 }

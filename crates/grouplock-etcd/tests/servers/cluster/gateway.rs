@@ -1,4 +1,4 @@
-//! etcd asked over its HTTP gateway: what the tests want of it behind the library's back.
+//! Calls of etcd over its HTTP gateway, which bypass the library.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -8,8 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// Calls a method of etcd's gRPC interface in its JSON form. HTTP 1.0, so that the answer comes in
-/// one piece and the connection ends with it.
+/// Calls a method of etcd's gRPC interface in its JSON form. HTTP 1.0 delivers the answer in one
+/// piece and then closes the connection.
 pub(crate) fn call(
     server: SocketAddr,
     path: &str,
@@ -30,16 +30,15 @@ pub(crate) fn call(
     serde_json::from_str(body).map_err(io::Error::other)
 }
 
-/// What has happened to keys that begin so, from a revision on: which of them were deleted, each
-/// with its revision.
+/// The deletions of keys with this prefix, from a revision on, each with its revision.
 pub(crate) fn deletions(
     server: SocketAddr,
     prefix: &str,
     revision: i64,
 ) -> io::Result<Vec<(String, i64)>> {
     let mut stream = TcpStream::connect_timeout(&server, Duration::from_secs(5))?;
-    // The history comes at once. Then there is silence, as only news would follow; or there is news
-    // all the time.
+    // The server sends the history at once. After that, it sends only new events: none, or some all
+    // the time.
     stream.set_read_timeout(Some(Duration::from_millis(300)))?;
     let end = prefix.strip_suffix('/').expect("a prefix ends so").to_owned() + "0";
     let create = json!({
@@ -70,7 +69,7 @@ pub(crate) fn deletions(
     Ok(deleted)
 }
 
-/// How a member sees its cluster.
+/// The state of the cluster, as one member knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Status {
     pub(crate) member: u64,
@@ -79,7 +78,7 @@ pub(crate) struct Status {
     pub(crate) revision: i64,
 }
 
-/// Asks a member how it sees its cluster. A member without a leader says so by the number 0.
+/// Asks a member for the state of the cluster. A member without a leader answers with the number 0.
 pub(crate) fn status(server: SocketAddr) -> io::Result<Status> {
     let answer = call(server, "/v3/maintenance/status", &json!({}), Duration::from_millis(500))?;
     Ok(Status {
@@ -90,7 +89,7 @@ pub(crate) fn status(server: SocketAddr) -> io::Result<Status> {
     })
 }
 
-/// A number as the gateway writes it: as a string, and not at all if it is 0.
+/// Reads a number of the gateway. It is a string, and is missing if it is 0.
 pub(crate) fn number<N: std::str::FromStr + Default>(value: &Value) -> N {
     value.as_str().and_then(|text| text.parse().ok()).unwrap_or_default()
 }

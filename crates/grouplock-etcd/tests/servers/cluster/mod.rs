@@ -1,7 +1,7 @@
-//! Clusters of real etcd servers that can be killed, stopped and cut off.
+//! Clusters of real etcd servers. A test can kill them, stop them and cut them off.
 //!
-//! Whoever makes a cluster has to keep its thread: the servers die with it, so that none is left
-//! when a test ends in whatever way.
+//! The thread that makes a cluster must live as long as the cluster: the servers die with that
+//! thread. So no server is left when a test ends in any way.
 
 #![allow(dead_code, reason = "no test file needs all of it")]
 
@@ -25,10 +25,10 @@ use crate::server::is_installed;
 use gateway::Status;
 use network::{MORTAL, Network};
 
-/// How long a server may take to be there, on a machine that does other things as well.
+/// How long a server may take to start on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What the installed etcd calls itself, such as "etcd 3.4.23".
+/// The version of the installed etcd, such as "etcd 3.4.23".
 pub(crate) fn version() -> Option<String> {
     let output = Command::new("etcd").arg("--version").output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
@@ -37,7 +37,7 @@ pub(crate) fn version() -> Option<String> {
 
 /// Several etcd servers.
 pub(crate) struct Cluster {
-    // The order matters: servers end before their network, and before their directory goes.
+    // The order matters: the servers end first, then their network, then their directory.
     members: Vec<Member>,
     network: Option<Network>,
     folder: Scratch,
@@ -51,7 +51,8 @@ struct Member {
 }
 
 impl Cluster {
-    /// So many servers on this machine's loopback. `None`, and said so, if etcd is not installed.
+    /// Starts so many servers on the loopback of this machine. `None`, with a notice, if etcd is
+    /// not installed.
     pub(crate) fn start(members: u8) -> Option<Self> {
         is_installed().then(|| {
             let address = |_| SocketAddr::from(([127, 0, 0, 1], free_port()));
@@ -61,8 +62,8 @@ impl Cluster {
         })
     }
 
-    /// Three servers on a network that can be cut. `None`, and said so, if this machine does not
-    /// allow it.
+    /// Starts three servers on a network that can be cut. `None`, with a notice, if this machine
+    /// does not allow it.
     pub(crate) fn start_apart() -> Option<Self> {
         if !is_installed() {
             return None;
@@ -94,7 +95,7 @@ impl Cluster {
                 ("--initial-advertise-peer-urls", format!("http://{peer}")),
                 ("--initial-cluster", all.join(",")),
                 ("--initial-cluster-token", folder.path().display().to_string()),
-                // Elections in half a second instead of one to two, and leases of a second are
+                // Elections take half a second instead of one to two. Leases of one second are
                 // possible.
                 ("--heartbeat-interval", "50".to_owned()),
                 ("--election-timeout", "500".to_owned()),
@@ -121,7 +122,7 @@ impl Cluster {
         self.members.iter().map(|member| member.client).collect()
     }
 
-    /// Where rooms on it live, with leases of so many seconds.
+    /// The place of rooms on this cluster, with leases of so many seconds.
     pub(crate) fn place(&self, ttl: u64) -> String {
         let hosts: Vec<String> = self.endpoints().iter().map(SocketAddr::to_string).collect();
         format!("etcd://{}?ttl={ttl}", hosts.join(","))
@@ -158,7 +159,7 @@ impl Cluster {
         gateway::status(self.members[member].client).is_ok()
     }
 
-    /// Who leads, by the word of those that know the latest term.
+    /// The leader, as the members with the latest term report it.
     pub(crate) fn leader(&self) -> usize {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -177,13 +178,13 @@ impl Cluster {
         }
     }
 
-    /// The revision that the store has reached, on any member.
+    /// The revision of the store, from any member.
     pub(crate) fn revision(&self) -> i64 {
         self.statuses().into_iter().flatten().map(|status| status.revision).max().unwrap_or(0)
     }
 
-    /// The ids of those whose entry has gone with its lease since a revision, by the servers' own
-    /// events: who leaves deletes its mark at the same revision.
+    /// The ids of all clients whose entry was deleted with its lease since a revision, by the
+    /// servers' own events. A client that leaves deletes its mark at the same revision.
     pub(crate) fn entries_ended_since(&self, revision: i64) -> BTreeSet<String> {
         let history = |member: &Member| {
             gateway::deletions(member.client, "grouplock/", revision)
@@ -238,7 +239,7 @@ impl Cluster {
         self.members[member].signal(Signal::SIGSTOP);
     }
 
-    /// Lets a stopped member go on.
+    /// Lets a stopped member continue.
     pub(crate) fn go_on(&self, member: usize) {
         self.members[member].signal(Signal::SIGCONT);
     }

@@ -1,4 +1,4 @@
-//! Members on a network of their own, so that one of them can be cut off.
+//! Members on a network of their own, so that one member can be cut off.
 //!
 //! ```text
 //!   the tests                   a namespace per member              the switch, a namespace as well
@@ -7,19 +7,19 @@
 //!   gl7m2 198.18.7.9  ────────  client 198.18.7.10 | peer 10.0.0.3 ────────  port2 ┘
 //! ```
 //!
-//! The far end of a link is what is taken down, so that packets vanish without a word. The
-//! namespaces have no names: each lives as long as a process in it, and that one dies with the
-//! thread that made it, so nothing is left behind even if the tests are killed.
+//! The tests take the far end of a link down, so that packets vanish without an error. The
+//! namespaces have no names. Each exists as long as a process in it. That process dies with the
+//! thread that made it, so nothing is left even if the tests are killed.
 
 use std::fs;
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What stands before a program that dies with the thread that started it.
+/// The prefix of a command that dies with the thread that started it.
 pub(crate) const MORTAL: [&str; 3] = ["setpriv", "--pdeathsig", "KILL"];
 
-/// A namespace, kept by a process that sleeps in it.
+/// A namespace. A process that sleeps in it keeps it.
 struct Namespace(Child);
 
 impl Namespace {
@@ -44,7 +44,7 @@ impl Namespace {
         }
     }
 
-    /// What stands before a program that is to run inside.
+    /// The prefix of a command that runs in the namespace.
     fn enter(&self) -> Vec<String> {
         let target = self.0.id().to_string();
         ["nsenter", "--target", &target, "--net"].map(str::to_owned).to_vec()
@@ -57,7 +57,7 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        // It may be dead already; then there is nothing to do.
+        // It may be dead already.
         _ = self.0.kill();
         _ = self.0.wait();
     }
@@ -83,13 +83,13 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// With so many members; the reason if this machine does not allow it.
+    /// Makes a network with so many members. The error says why this machine does not allow it.
     pub(crate) fn new(members: u8) -> Result<Self, String> {
         let switch = Namespace::new()?;
         switch.ip("link add bridge type bridge forward_delay 0")?;
         switch.ip("link set bridge up")?;
         let number = Self::reserve()?;
-        // From here on the value cleans up if a step fails.
+        // From here on, the value cleans up if a step fails.
         let mut network = Network { number, members: Vec::new(), switch };
         for member in 0..members {
             network.add(member)?;
@@ -98,7 +98,7 @@ impl Network {
     }
 
     /// Takes a number that no other network of this machine has. The name of an interface can exist
-    /// only once, so this is decided by the kernel.
+    /// only once, so the kernel decides.
     fn reserve() -> Result<u8, String> {
         let first = std::process::id() as u8;
         for step in 0..=u8::MAX {
@@ -135,17 +135,17 @@ impl Network {
         namespace.ip("link set peer up")
     }
 
-    /// Where a member is reached by the tests.
+    /// The address of a member for the tests.
     pub(crate) fn client(&self, member: u8) -> SocketAddr {
         ([198, 18, self.number, 4 * member + 2], 2379).into()
     }
 
-    /// Where a member is reached by the others.
+    /// The address of a member for the other members.
     pub(crate) fn peer(member: u8) -> SocketAddr {
         ([10, 0, 0, member + 1], 2380).into()
     }
 
-    /// What stands before a program that is to run as this member.
+    /// The prefix of a command that runs as this member.
     pub(crate) fn enter(&self, member: usize) -> Vec<String> {
         self.members[member].enter()
     }
@@ -165,7 +165,7 @@ impl Network {
 
 impl Drop for Network {
     fn drop(&mut self) {
-        // The kernel would do it as well, some time after the namespaces have ended.
+        // The kernel would also do this, some time after the namespaces have ended.
         for member in 0..self.members.len().max(1) {
             _ = ip(&[], &format!("link del gl{}m{member}", self.number));
         }

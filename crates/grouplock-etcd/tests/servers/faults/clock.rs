@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 
 pub(crate) use grouplock_testing::overlaps::{Nanos, now};
 
-/// When an instant is. The standard library uses the same clock, but does not tell.
+/// The time of an instant on the shared clock. The standard library uses the same clock, but does
+/// not show its value.
 pub(crate) fn at(instant: Instant) -> Nanos {
     static ORIGIN: OnceLock<(Instant, Nanos)> = OnceLock::new();
     let (origin, nanos) = *ORIGIN.get_or_init(|| {
         loop {
             let (before, nanos) = (Instant::now(), now());
-            // Not if the process was held up in between.
+            // Try again if the process was suspended in between.
             if before.elapsed() < Duration::from_micros(20) {
                 return (before, nanos);
             }
@@ -23,7 +24,7 @@ pub(crate) fn at(instant: Instant) -> Nanos {
     }
 }
 
-/// A stretch of time in nanoseconds.
+/// A duration in nanoseconds.
 pub(crate) fn nanos(time: Duration) -> Nanos {
     time.as_nanos() as Nanos
 }

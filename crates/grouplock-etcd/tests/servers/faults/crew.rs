@@ -1,4 +1,5 @@
-//! Workers in a process of their own: this test program again, which runs the test called `actor`.
+//! Workers in a process of their own. The process is this test program, which runs the test
+//! `actor`.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -35,7 +36,7 @@ impl Crew {
         kill(pid, signal).expect("a child can be signalled");
     }
 
-    /// Stops it, and returns when all of it has stopped.
+    /// Stops the process, and returns when all its threads have stopped.
     pub(crate) fn stop(&self, deadline: Instant) {
         self.signal(Signal::SIGSTOP);
         let pid = Pid::from_raw(self.child.id().cast_signed());
@@ -46,13 +47,13 @@ impl Crew {
         }
     }
 
-    /// Kills it, and returns when it is dead.
+    /// Kills the process, and returns when it is dead.
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("a child can be killed");
         self.child.wait().expect("a child can be waited for");
     }
 
-    /// Waits until it has ended by itself.
+    /// Waits until the process has ended by itself.
     pub(crate) fn join(&mut self, deadline: Instant) -> Result<(), String> {
         loop {
             match self.child.try_wait() {
@@ -75,7 +76,7 @@ impl Drop for Crew {
     }
 }
 
-/// What the other process does. Nothing if this is not the other process.
+/// The work of the other process. Does nothing in the test's own process.
 pub(crate) fn act() {
     let Ok(plan) = std::env::var(VARIABLE) else { return };
     let plan: Plan = serde_json::from_str(&plan).expect("the plan can be read");

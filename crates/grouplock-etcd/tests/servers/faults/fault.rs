@@ -1,4 +1,4 @@
-//! The faults, each as something to be done to a [`Stage`].
+//! The faults. Each is done to a [`Stage`].
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::clock;
 use super::stage::{Stage, TTL};
 use crate::cluster::{self, Cluster};
 
-/// What goes wrong.
+/// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     LeaderKilled,
@@ -27,7 +27,7 @@ pub(crate) enum Fault {
     LeaseRevoked,
 }
 
-/// Longer than a lease lasts, also if it was renewed just before.
+/// Longer than a lease lasts, even if it was renewed just before.
 const LONGER_THAN_A_LEASE: Duration = Duration::from_millis(TTL * 1000 + 1200);
 
 impl Fault {
@@ -46,7 +46,7 @@ impl Fault {
         Fault::LeaseRevoked,
     ];
 
-    /// In words.
+    /// A description.
     pub(crate) fn text(self) -> &'static str {
         match self {
             Fault::LeaderKilled => "the leader is killed (SIGKILL) and restarted",
@@ -66,7 +66,7 @@ impl Fault {
         }
     }
 
-    /// The cluster it takes. `None`, and said so, if it cannot be had.
+    /// Starts the cluster that the fault needs. `None`, with a notice, if this is not possible.
     pub(crate) fn cluster(self) -> Option<Cluster> {
         match self {
             Fault::LeaderCutFromMembers | Fault::LeaderCutFromAll => Cluster::start_apart(),
@@ -75,8 +75,8 @@ impl Fault {
         }
     }
 
-    /// Lets it happen, waits for the recovery while it lasts if the room should go on without what
-    /// is missing, and for the recovery afterwards.
+    /// Injects the fault. If the room should go on during the fault, waits for that recovery. Then
+    /// waits for the recovery after the fault.
     pub(crate) fn inject(self, stage: &mut Stage) {
         let everybody = stage.workers();
         let mut since = clock::now();
@@ -99,9 +99,9 @@ impl Fault {
                 let (woken, revision) = (clock::now(), stage.cluster.revision());
                 stage.cluster.go_on(leader);
                 stage.cluster.await_health();
-                // This version has a bug: a leader that wakes revokes leases that another leader
-                // has renewed meanwhile, as it does not know yet that it leads no more (etcd's
-                // issues 12528 and 15247).
+                // This version has a bug. A leader that resumes does not know that it is deposed,
+                // and revokes leases that the new leader has renewed (etcd's issues 12528 and
+                // 15247).
                 if cluster::version().is_some_and(|version| version == "etcd 3.4.23") {
                     stage.record.revoked(woken, stage.cluster.entries_ended_since(revision));
                 }
@@ -170,7 +170,7 @@ impl Fault {
                 stage.await_recovery(since, &everybody);
             }
         }
-        // What was missing is back; nobody is left behind.
+        // The missing part is back. All workers must enter again.
         stage.await_entries(clock::now(), &stage.workers());
     }
 }

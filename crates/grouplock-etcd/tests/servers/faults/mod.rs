@@ -1,8 +1,8 @@
 //! Rooms on etcd while servers, networks and clients fail.
 //!
-//! Workers in three processes enter sessions of one room all the time and use a [resource] that
-//! refuses stale epochs. After each [fault] the room has to go on within [`stage::BOUND`], in the
-//! end it has to be empty, and what holders believed must have been true: see
+//! Workers in three processes enter sessions of one room all the time. They use a [resource] that
+//! refuses stale epochs. After each [fault] the room has to go on within [`stage::BOUND`]. In the
+//! end it has to be empty. What holders believed must have been true: see
 //! [`overlaps`](grouplock_testing::overlaps).
 
 mod clock;
@@ -17,7 +17,7 @@ mod worker;
 use fault::Fault;
 use stage::{Outcome, Stage};
 
-/// Lets a fault happen so many times on one cluster. `None`, and said so, if the machine does not
+/// Injects a fault so many times on one cluster. `None`, with a notice, if the machine does not
 /// allow it.
 fn run(fault: Fault, times: usize) -> Option<Outcome> {
     let mut stage = Stage::new(fault.cluster()?);
@@ -25,7 +25,7 @@ fn run(fault: Fault, times: usize) -> Option<Outcome> {
         fault.inject(&mut stage);
     }
     let outcome = stage.finish();
-    // Without this the checks would have had nothing to check.
+    // Otherwise there was nothing to check.
     assert!(outcome.phases > 10 && outcome.uses as usize > outcome.phases, "{outcome:?}");
     Some(outcome)
 }
@@ -70,7 +70,7 @@ fn fault_table() {
     let times = std::env::var("GROUPLOCK_FAULTS").ok();
     let times = times.map_or(5, |text| text.parse().expect("GROUPLOCK_FAULTS is a number"));
     let mut table = table::Table::new(times);
-    // To look at some of them only.
+    // Selects some of the faults.
     let only = std::env::var("GROUPLOCK_FAULT").unwrap_or_default();
     for fault in Fault::ALL.into_iter().filter(|fault| format!("{fault:?}").contains(&only)) {
         let outcome = run(fault, times);

@@ -1,5 +1,5 @@
-//! Where workers write down what they do, and where the resource is: in the test's own process,
-//! reached by other processes over a socket.
+//! The record of what the workers do, and the resource. Both are in the test's own process. Other
+//! processes reach them over a socket.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
@@ -17,29 +17,30 @@ use serde::{Deserialize, Serialize};
 use super::clock::{self, Nanos};
 use super::resource::Resource;
 
-/// What a worker has to say.
+/// A message of a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum News {
-    /// It was let in.
+    /// The worker entered.
     Entered { worker: usize, session: u64, id: String, epoch: u64, at: Nanos },
-    /// It uses the resource, as it believes to hold until then.
+    /// The worker uses the resource. It believes that it holds until `valid_until`.
     Uses { holding: usize, valid_until: Nanos },
-    /// It holds no more since then, as it was going to leave or found that it had lost.
+    /// The worker holds no more since `at`: it was going to leave, or found that its holding was
+    /// lost.
     Ended { holding: usize, at: Nanos, lost: bool },
-    /// It has left, or that failed.
+    /// The worker left, or leaving failed.
     Left { holding: usize, error: Option<String> },
-    /// It was not let in.
+    /// The worker could not enter.
     Failed { error: String },
 }
 
-/// What it is told.
+/// The answer to a worker.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Answer {
-    /// The number of its holding.
+    /// The number of the worker's holding.
     pub(crate) holding: usize,
-    /// Whether the resource let itself be used.
+    /// Whether the resource accepted the use.
     pub(crate) accepted: bool,
-    /// Whether it is time to end.
+    /// Whether the worker has to end.
     pub(crate) over: bool,
 }
 
@@ -48,7 +49,7 @@ pub(crate) struct Answer {
 pub(crate) struct Holding {
     pub(crate) worker: usize,
     pub(crate) session: u64,
-    /// How the room calls it.
+    /// The room's name for this holding.
     pub(crate) id: String,
     pub(crate) epoch: u64,
     pub(crate) from: Nanos,
@@ -61,7 +62,7 @@ struct Book {
     holdings: Vec<Holding>,
     resource: Resource,
     failures: BTreeMap<String, u64>,
-    /// When leases were revoked behind their owners' backs, and whose entries went with them.
+    /// When leases were revoked without their owners' knowledge, and whose entries went with them.
     revocations: Vec<(Nanos, BTreeSet<String>)>,
 }
 
@@ -77,7 +78,7 @@ impl Record {
         lock(&self.book)
     }
 
-    /// Writes it down.
+    /// Records a message.
     pub(crate) fn tell(&self, news: News) -> Answer {
         let mut book = self.book();
         let (mut holding, mut accepted) = (0, false);
@@ -118,7 +119,7 @@ impl Record {
         self.book().holdings.clone()
     }
 
-    /// Who has entered since.
+    /// The workers that have entered since.
     pub(crate) fn entered_since(&self, time: Nanos) -> BTreeSet<usize> {
         let book = self.book();
         book.holdings.iter().filter(|one| one.from > time).map(|one| one.worker).collect()
@@ -131,8 +132,8 @@ impl Record {
         open.filter(|(_, one)| workers.contains(&one.worker)).map(|(number, _)| number).collect()
     }
 
-    /// The process of these workers was killed after that moment: until then they may have believed
-    /// to hold.
+    /// The process of these workers was killed after `at`. Until then the workers may have believed
+    /// that they held.
     pub(crate) fn killed(&self, workers: &[usize], at: Nanos) {
         let mut book = self.book();
         for one in &mut book.holdings {
@@ -142,8 +143,8 @@ impl Record {
         }
     }
 
-    /// The servers have taken the entries of these away since then: no lock can keep its promise to
-    /// their owners.
+    /// The servers have taken the entries of these holders away since then. No lock can keep its
+    /// promise to these holders.
     pub(crate) fn revoked(&self, since: Nanos, whose: BTreeSet<String>) {
         self.book().revocations.push((since, whose));
     }
@@ -155,25 +156,25 @@ impl Record {
         lost.filter(|one| book.taken_away(one).is_some()).count()
     }
 
-    /// How often the resource was used and how often it refused.
+    /// How often the resource was used, and how often it refused.
     pub(crate) fn uses(&self) -> (u64, usize) {
         let book = self.book();
         (book.resource.accepted(), book.resource.refused().len())
     }
 
-    /// What was not possible, and how often.
+    /// What failed, and how often.
     pub(crate) fn failures(&self) -> BTreeMap<String, u64> {
         self.book().failures.clone()
     }
 
-    /// How many were inside together with another session, those included whose lease was taken
-    /// away by force.
+    /// How many holdings overlapped a holding of another session. Holdings whose lease was revoked
+    /// by force count too.
     pub(crate) fn overlaps(&self) -> usize {
         overlaps::contradictions(&self.book().stays(|_| None)).len()
     }
 
-    /// All that contradicts the promises. Only after all workers have ended: what is open then will
-    /// never be over.
+    /// All contradictions to the promises. Call this only after all workers have ended: a holding
+    /// that is open then never ends.
     pub(crate) fn contradictions(&self) -> Vec<String> {
         let book = self.book();
         let stays = book.stays(|one| book.taken_away(one));
@@ -189,10 +190,10 @@ impl Record {
 }
 
 impl Book {
-    /// The holdings that are over: what holders believed, from the return of `enter` to the moment
-    /// they began to leave, were told of a loss, or reached the end of what `valid_until` had
-    /// promised, whichever came first; but for the time after `end` says that it was taken from
-    /// them.
+    /// The holdings that are over, as their holders believed. A holding starts when `enter`
+    /// returns. It ends when its holder begins to leave, learns of a loss, or reaches
+    /// `valid_until`, whichever is first. The time after `end` does not count: the holding was
+    /// taken away then.
     fn stays(&self, end: impl Fn(&Holding) -> Option<Nanos>) -> Vec<Stay> {
         let stay = |one: &Holding| {
             let to = end(one).map_or(one.to?, |at| at.min(one.to.unwrap_or(at)));
@@ -211,19 +212,19 @@ impl Book {
 
 /// How a worker reaches the record.
 pub(crate) enum Desk {
-    /// In this process.
+    /// The record is in this process.
     Here(Arc<Record>),
-    /// In another one.
+    /// The record is in another process.
     There(BufReader<UnixStream>),
 }
 
 impl Desk {
-    /// Over a socket.
+    /// Connects over a socket.
     pub(crate) fn connect(socket: &Path) -> Self {
         Desk::There(BufReader::new(UnixStream::connect(socket).expect("the record is there")))
     }
 
-    /// Tells the news. Without a record there is nothing to work for, so a process ends with it.
+    /// Sends a message. A worker is useless without the record, so its process ends with it.
     pub(crate) fn tell(&mut self, news: News) -> Answer {
         match self {
             Desk::Here(record) => record.tell(news),
@@ -240,15 +241,14 @@ impl Desk {
     }
 }
 
-/// Where other processes reach the record, until the test ends.
+/// The socket on which other processes reach the record, until the test ends.
 pub(crate) struct Reception(Arc<Mutex<Vec<Arc<Line>>>>);
 
-/// The line to one worker in another process, which says something and waits for the answer before
-/// it says more.
+/// The connection of one worker in another process. A worker sends a message and waits for the
+/// answer before the next message.
 struct Line {
     stream: UnixStream,
-    /// Whether the worker is gone. Locked from before something is read to after it is written
-    /// down.
+    /// Whether the worker is gone. Locked while a message is read and recorded.
     gone: Mutex<bool>,
 }
 
@@ -269,8 +269,8 @@ impl Reception {
         reception
     }
 
-    /// Waits until everything that a process has said is written down. Only for processes that are
-    /// stopped now: they say nothing more.
+    /// Waits until all messages of a process are recorded. Only for processes that are stopped:
+    /// they send nothing more.
     pub(crate) fn hear_all(&self, deadline: Instant) {
         let lines = lock(&self.0).clone();
         for line in lines {
@@ -292,7 +292,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Line {
-    /// Whether something has come that was not read.
+    /// Whether an unread message has arrived.
     fn has_news(&self, timeout: PollTimeout) -> bool {
         let mut ready = [PollFd::new(self.stream.as_fd(), PollFlags::POLLIN)];
         poll(&mut ready, timeout).is_ok_and(|ready| ready > 0)
@@ -308,7 +308,7 @@ impl Line {
             }
             let mut gone = lock(&self.gone);
             line.clear();
-            // It may have been killed in the middle of a line.
+            // The worker may have been killed in the middle of a line.
             let read = stream.read_line(&mut line).ok().filter(|length| *length > 0);
             let Some(news) = read.and_then(|_| serde_json::from_str(&line).ok()) else {
                 *gone = true;
@@ -316,13 +316,13 @@ impl Line {
             };
             let answer = record.tell(news);
             let answer = serde_json::to_string(&answer).expect("an answer can be written");
-            // If this fails it is gone, and the next read tells.
+            // If this fails, the worker is gone, and the next read reports it.
             _ = (&self.stream).write_all((answer + "\n").as_bytes());
         }
     }
 }
 
-/// A fault of ours at the time of a revocation is seen all the same.
+/// The check finds a fault of ours even at the time of a revocation.
 #[test]
 fn only_those_are_excused_whose_leases_the_servers_have_ended() {
     let overlap = |revoked: &[&str]| {

@@ -1,33 +1,32 @@
-//! What a room protects: something that remembers the largest epoch it has seen and refuses smaller
-//! ones.
+//! The resource that a room protects. It remembers the largest epoch and refuses smaller ones.
 
 use super::clock::Nanos;
 
 /// The resource.
 #[derive(Debug, Default)]
 pub(crate) struct Resource {
-    /// The largest epoch, and the session that came with it.
+    /// The largest epoch, and its session.
     seen: Option<(u64, u64)>,
     accepted: u64,
     refused: Vec<Refused>,
     misuses: Vec<String>,
 }
 
-/// Something that was refused.
+/// A use that was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
-    /// The holding it belonged to.
+    /// The holding of the use.
     pub(crate) holding: usize,
     pub(crate) epoch: u64,
-    /// The epoch that had been seen before.
+    /// The largest epoch at that time.
     pub(crate) largest: u64,
     pub(crate) at: Nanos,
-    /// Until when the holder had been promised that nobody else is inside.
+    /// The time until which the holder was promised exclusion.
     pub(crate) valid_until: Nanos,
 }
 
 impl Resource {
-    /// Uses it. Whether it lets itself be used.
+    /// Uses the resource. Returns whether it accepted.
     pub(crate) fn take(
         &mut self,
         holding: usize,
@@ -59,8 +58,8 @@ impl Resource {
         &self.refused
     }
 
-    /// What broke the promises, but for holdings that `excused` tells to have been taken away by
-    /// force.
+    /// The uses that contradict the promises, without holdings that were taken away by force.
+    /// `excused` finds those.
     pub(crate) fn complaints(&self, excused: impl Fn(usize, Nanos) -> bool) -> Vec<String> {
         let wronged = self
             .refused

@@ -1,4 +1,4 @@
-//! A cluster, a room on it, and workers who enter it all the time.
+//! A cluster, a room on it, and workers that enter it all the time.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -18,12 +18,12 @@ use crate::cluster::Cluster;
 /// How long a lease lasts, in seconds.
 pub(crate) const TTL: u64 = 2;
 
-/// How long it may take until everybody has been inside again after a fault. The old holder's lease
-/// has to run out, a leader to be elected, which prolongs all leases, and connections to be made;
-/// the machine may be slow.
+/// After a fault, every worker must enter again within this time. The lease of the old holder has
+/// to expire. The cluster has to elect a leader, which prolongs all leases. Connections have to be
+/// made, and the machine may be slow.
 pub(crate) const BOUND: Duration = Duration::from_secs(15);
 
-/// Everything there is.
+/// The cluster, the workers and the record of one run.
 pub(crate) struct Stage {
     pub(crate) cluster: Cluster,
     pub(crate) record: Arc<Record>,
@@ -36,16 +36,16 @@ pub(crate) struct Stage {
     _socket: Socket,
 }
 
-/// How long it took after a fault.
+/// How long the recovery from a fault took.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recovery {
-    /// Until somebody opened a new phase.
+    /// The time until a worker opened a new phase.
     pub(crate) phase: Duration,
-    /// Until everybody had been inside again.
+    /// The time until every worker had entered again.
     pub(crate) everybody: Duration,
 }
 
-/// What a run has shown.
+/// The results of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
     pub(crate) recoveries: Vec<Recovery>,
@@ -58,7 +58,7 @@ pub(crate) struct Outcome {
     pub(crate) overlaps: usize,
 }
 
-/// The socket of the record, which goes with the value.
+/// The socket of the record. The file is removed with the value.
 struct Socket(PathBuf);
 
 impl Drop for Socket {
@@ -68,7 +68,7 @@ impl Drop for Socket {
 }
 
 impl Stage {
-    /// With workers in this process and in two others.
+    /// Starts workers in this process and in two others.
     pub(crate) fn new(cluster: Cluster) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -98,21 +98,21 @@ impl Stage {
         stage
     }
 
-    /// Another process with two workers. Their numbers are new, so that nobody is taken for one
-    /// that was killed.
+    /// Starts another process with two workers. Their numbers are new, so that no worker is
+    /// confused with one that was killed.
     pub(crate) fn add_crew(&mut self) {
         let workers = vec![self.next, self.next + 1];
         self.next += 2;
         self.crews.push(Crew::start(&Plan { workers, ..self.plan.clone() }));
     }
 
-    /// Everybody who is alive.
+    /// All workers that are alive.
     pub(crate) fn workers(&self) -> BTreeSet<usize> {
         let others = self.crews.iter().flat_map(|crew| &crew.workers);
         self.plan.workers.iter().chain(others).copied().collect()
     }
 
-    /// Waits until each of them has been let in since that time.
+    /// Waits until each of these workers has entered since that time.
     pub(crate) fn await_entries(&self, since: Nanos, who: &BTreeSet<usize>) {
         let deadline = Instant::now() + BOUND;
         while !self.record.entered_since(since).is_superset(who) {
@@ -121,8 +121,8 @@ impl Stage {
         }
     }
 
-    /// Waits until a new phase was opened after `fault`, and until everybody of `who` has been
-    /// inside again.
+    /// Waits until a worker has opened a new phase after `fault`, and until all workers of `who`
+    /// have entered again.
     pub(crate) fn await_recovery(&mut self, fault: Nanos, who: &BTreeSet<usize>) {
         let deadline = Instant::now() + BOUND;
         loop {
@@ -150,8 +150,8 @@ impl Stage {
         })
     }
 
-    /// Waits until a worker of one of the crews is inside, or all of a crew wait, and stops that
-    /// crew. Which one, and its holdings.
+    /// Waits until a worker of one of the crews is inside, or all workers of a crew wait. Then
+    /// stops that crew. Returns the crew and its holdings.
     pub(crate) fn stop_crew(&self, inside: bool) -> (usize, Vec<usize>) {
         let deadline = Instant::now() + BOUND;
         loop {
@@ -191,8 +191,8 @@ impl Stage {
         )
     }
 
-    /// Ends the work, and checks that nothing contradicts the promises and that the room is empty
-    /// and can be entered.
+    /// Ends the work. Checks that nothing contradicts the promises, that the room is empty, and
+    /// that it can be entered.
     pub(crate) fn finish(mut self) -> Outcome {
         self.record.end();
         let deadline = Instant::now() + BOUND;
@@ -217,7 +217,7 @@ impl Stage {
         last.leave().expect("the room can be left");
         let contradictions = self.record.contradictions();
         if !contradictions.is_empty() {
-            // Whether the servers have taken the place of one of them, or we have.
+            // These holdings show whether the servers took an entry away, or our code is wrong.
             let ended = self.cluster.entries_ended_since(1);
             let taken: Vec<_> = holdings.iter().filter(|one| ended.contains(&one.id)).collect();
             let failures = self.record.failures();
@@ -242,8 +242,8 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        // Also when a test fails: the workers of this process would go on and disturb the other
-        // tests.
+        // This is also needed if a test fails: else the workers of this process would disturb the
+        // other tests.
         self.record.end();
     }
 }

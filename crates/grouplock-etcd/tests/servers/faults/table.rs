@@ -1,4 +1,4 @@
-//! The page that shows what was injected and what held.
+//! The page that shows the injected faults and their results.
 
 use std::fmt;
 use std::time::Duration;
@@ -22,7 +22,7 @@ impl Table {
     }
 }
 
-/// The middle and the worst of some times, in seconds.
+/// The median and the maximum of some times, in seconds.
 fn spread(recoveries: &[Recovery], time: impl Fn(&Recovery) -> Duration) -> String {
     let mut times: Vec<f64> = recoveries.iter().map(|one| time(one).as_secs_f64()).collect();
     times.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! Those who enter and leave all the time.
+//! Workers that enter and leave all the time.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::clock::{self, Nanos};
 use super::record::{Desk, News, Record};
 
-/// What workers need to know.
+/// The settings of workers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Plan {
     /// Where the room is.
@@ -25,7 +25,7 @@ pub(crate) struct Plan {
     pub(crate) sessions: u64,
 }
 
-/// The room that all enter.
+/// The room that all workers enter.
 pub(crate) const ROOM: &str = "faults";
 
 /// How long a worker waits before it asks again.
@@ -37,7 +37,7 @@ impl Plan {
         places.open(&self.place, ROOM, &RoomOptions::new()).expect("the room can be opened")
     }
 
-    /// Puts the workers to work, in threads of this process.
+    /// Starts the workers in threads of this process.
     pub(crate) fn start(&self, record: Option<&Arc<Record>>) -> Vec<JoinHandle<()>> {
         let room = self.room();
         let start = |&worker: &usize| {
@@ -57,8 +57,8 @@ fn work(room: &Room, worker: usize, sessions: u64, desk: &mut Desk) {
     let mut random = Random::new(worker as u64);
     loop {
         let session = random.below(sessions);
-        // Mostly short, so that the room changes hands often; sometimes long, so that faults meet
-        // somebody inside.
+        // Most holdings are short, so that the room changes hands often. Some are long, so that
+        // faults happen while a holder is inside.
         let longest = if random.below(8) == 0 { 300 } else { 15 };
         let stay = Duration::from_millis(random.below(longest));
         let over = match room.request(&format!("session {session}")).timeout(PATIENCE).enter() {
@@ -75,16 +75,17 @@ fn work(room: &Room, worker: usize, sessions: u64, desk: &mut Desk) {
     }
 }
 
-/// Whether a holder may still believe to hold, when that was, and until when at most.
+/// Whether a holder may still believe that it holds, the time of this check, and the latest end of
+/// its holding.
 fn believes(watch: &LossWatch) -> (bool, Nanos, Nanos) {
-    // In this order, as the process can be stopped between any two of them.
+    // This order matters: the process can be stopped between any two of these lines.
     let valid_until = watch.valid_until().map_or(Nanos::MAX, clock::at);
     let held = watch.standing() == Standing::Held;
     let now = clock::now();
     (held && now < valid_until, now, valid_until)
 }
 
-/// Uses the resource for a while, as long as it is held. Whether it is time to end.
+/// Uses the resource for a while, as long as it is held. Returns whether it is time to end.
 fn inside(guard: Guard<'_>, worker: usize, session: u64, stay: Duration, desk: &mut Desk) -> bool {
     let at = clock::now();
     let watch = guard.watch();
@@ -94,14 +95,14 @@ fn inside(guard: Guard<'_>, worker: usize, session: u64, stay: Duration, desk: &
     loop {
         let (held, now, valid_until) = believes(&watch);
         if !held {
-            // One that is lost knows until when the others are kept out; else the promise has run
-            // out between two looks.
+            // A lost holding knows until when other sessions are kept out. Otherwise `valid_until`
+            // has passed between two checks.
             let lost = matches!(watch.standing(), Standing::Lost(_));
             let kept_out = watch.valid_until().filter(|_| lost).map(clock::at);
             let to = kept_out.unwrap_or_else(|| now.min(promised.max(at)));
             desk.tell(News::Ended { holding, at: to, lost: true });
-            // It takes the time that it has to stop. If it left at once, others would rightly be
-            // let in at once.
+            // The worker uses the time that it has to stop. If it left at once, others could
+            // rightly enter at once.
             std::thread::sleep(Duration::from_nanos(to.saturating_sub(clock::now())));
             break;
         }

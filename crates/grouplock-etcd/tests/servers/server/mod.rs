@@ -1,8 +1,8 @@
-//! Real etcd servers for tests: on free ports, in directories that go away, and dead when the test
-//! program is.
+//! Real etcd servers for tests. They use free ports and temporary directories, and die with the
+//! test program.
 //!
-//! Whatever happens to the test program, a pipe to a shell breaks, and the shell kills the server.
-//! Nothing has to be dropped for that, so a server can be shared by all tests of a program.
+//! When the test program ends in any way, a pipe to a shell breaks, and the shell kills the server.
+//! This needs no drop, so all tests of a program can share a server.
 
 #![allow(dead_code, reason = "no test file needs all of it")]
 
@@ -19,7 +19,7 @@ use grouplock_testing::{Scratch, current_test, skip};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// Longer than a server takes to start, unless it hangs.
+/// A server starts faster than this, unless it hangs.
 const START: Duration = Duration::from_secs(20);
 
 /// Whether etcd is installed. If not, the test is skipped.
@@ -43,11 +43,11 @@ pub(crate) fn is_installed() -> bool {
     found
 }
 
-/// What a server is started with.
+/// The settings of a server at its start.
 #[derive(Clone)]
 pub(crate) struct Plan {
     pub(crate) name: String,
-    /// Where it keeps its data: it can be started again on what it kept.
+    /// The directory of its data. The server can start again with it.
     pub(crate) data: PathBuf,
     /// `http` or `https`, for clients.
     pub(crate) scheme: &'static str,
@@ -55,7 +55,7 @@ pub(crate) struct Plan {
     pub(crate) peer_port: u16,
     /// `name=http://host:port` of all members.
     pub(crate) cluster: String,
-    /// Anything else for its command line.
+    /// Further arguments of its command line.
     pub(crate) more: Vec<String>,
 }
 
@@ -98,18 +98,18 @@ impl Plan {
     }
 }
 
-/// A server that runs, or did.
+/// A server that runs or ran.
 pub(crate) struct Server {
     pub(crate) plan: Plan,
     shell: Child,
-    /// The pipe that keeps it alive.
+    /// The pipe that keeps the server alive.
     line: Option<ChildStdin>,
     pid: Pid,
     log: PathBuf,
 }
 
 impl Server {
-    /// Starts it and returns at once; [`until_ready`](Server::until_ready) waits.
+    /// Starts the server and returns at once. [`until_ready`](Server::until_ready) waits.
     pub(crate) fn launch(plan: Plan) -> Self {
         let log = plan.data.with_extension("log");
         let errors = File::options().create(true).append(true).open(&log).expect("a log");
@@ -130,10 +130,10 @@ impl Server {
         Server { plan, shell, line, pid, log }
     }
 
-    /// One server of its own, ready, on ports that were free.
+    /// Starts one server on free ports, and waits until it is ready.
     pub(crate) fn single(directory: &Path, more: &[String], scheme: &'static str) -> Self {
         for attempt in 0.. {
-            // Somebody else may have taken a port since it was found free.
+            // Another process may have taken a port since it was found free.
             let place = directory.join(attempt.to_string());
             fs::create_dir(&place).expect("a directory for the server");
             let plan = Plan { scheme, more: more.to_vec(), ..Plan::single(&place) };
@@ -146,7 +146,7 @@ impl Server {
         unreachable!("the loop ends")
     }
 
-    /// Waits until it serves clients; what it said if it ends instead.
+    /// Waits until the server serves clients. If it ends instead, the error is what it printed.
     pub(crate) fn until_ready(&self) -> Result<(), String> {
         let deadline = Instant::now() + START;
         loop {
@@ -166,25 +166,25 @@ impl Server {
         format!("127.0.0.1:{}", self.plan.client_port)
     }
 
-    /// Sends it a signal.
+    /// Sends a signal to the server.
     pub(crate) fn signal(&self, signal: Signal) {
         kill(self.pid, signal).expect("the server is our grandchild");
     }
 
-    /// Ends it without giving it a chance to do anything. What it kept stays.
+    /// Ends the server at once. Its data stay.
     pub(crate) fn kill(&mut self) {
         self.line = None;
         _ = self.shell.wait();
     }
 
-    /// Starts it again on what it kept.
+    /// Starts the server again with its data.
     pub(crate) fn start_again(&mut self) {
         self.kill();
         _ = fs::remove_file(&self.log);
         *self = Server::launch(self.plan.clone());
     }
 
-    /// `etcdctl` with these arguments, talking to this server.
+    /// Runs `etcdctl` with these arguments on this server.
     pub(crate) fn etcdctl(&self, arguments: &[&str]) -> Output {
         Command::new("etcdctl")
             .env("ETCDCTL_API", "3")
@@ -194,7 +194,7 @@ impl Server {
             .expect("etcdctl can be started")
     }
 
-    /// The same, and it must succeed: what it printed.
+    /// The same, but it must succeed. Returns what it printed.
     pub(crate) fn told(&self, arguments: &[&str]) -> String {
         let output = self.etcdctl(arguments);
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -215,7 +215,7 @@ fn is_zombie(pid: Pid) -> bool {
     stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
 }
 
-/// One server for all tests of this program; `None`, with a notice, if etcd is not installed.
+/// One server for all tests of this program. `None`, with a notice, if etcd is not installed.
 pub(crate) fn shared() -> Option<Arc<Server>> {
     static SHARED: OnceLock<(Scratch, Arc<Server>)> = OnceLock::new();
     if !is_installed() {

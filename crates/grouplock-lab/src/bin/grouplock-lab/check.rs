@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     /// Check mutual exclusion and deadlock freedom only: fewer states.
     #[arg(long)]
     basic: bool,
-    /// Check this property alone, claimed or not, and go on where another one is violated.
+    /// Check this property alone, claimed or not, and continue after a violation of another one.
     #[arg(long, value_name = "PROPERTY", conflicts_with_all = ["basic", "replay"])]
     property: Option<Property>,
     /// Draw executions at random instead of exploring all, for sizes that cannot be exhausted.

@@ -1,7 +1,7 @@
 //! The tables as a Promela model, for Spin.
 //!
-//! Each step of a process is one `d_step`, and nothing else is a transition, so that Spin, without
-//! its partial order reduction, stores the states that the lab sees without its reductions.
+//! Each step of a process is one `d_step`, and there are no other transitions. So Spin, without its
+//! partial order reduction, stores the same states as the lab without its reductions.
 
 mod step;
 
@@ -20,9 +20,9 @@ use step::{FIRST_OBJECT, FIRST_POINTER, number};
 struct Promela<'a> {
     table: &'a LocalTable,
     properties: Properties,
-    /// What the registers are called that lie in no object.
+    /// The names of the registers that lie in no object.
     globals: FxHashMap<usize, String>,
-    /// How many places each object takes.
+    /// The number of places of each object.
     stride: usize,
 }
 
@@ -110,7 +110,7 @@ unreachable contents are not blanked, and no steps are taken together. Edges tha
         text
     }
 
-    /// What the formulas are called.
+    /// The names of the formulas.
     fn claims(&self) -> Vec<String> {
         let mut claims = Vec::new();
         if self.watches(Property::DeadlockFreedom) {
@@ -122,7 +122,7 @@ unreachable contents are not blanked, and no steps are taken together. Edges tha
         claims
     }
 
-    /// Registers, what they hold at first, and what values mean.
+    /// Registers, their first contents, and the meaning of values.
     fn memory(&self) -> Result<String, ExportError> {
         let layout = &self.table.layout;
         let mut text =
@@ -174,7 +174,7 @@ unreachable contents are not blanked, and no steps are taken together. Edges tha
         Ok(text)
     }
 
-    /// Where the processes are.
+    /// The positions of the processes.
     fn processes(&self) -> String {
         let LocalTable { processes, sessions, ref first, .. } = *self.table;
         let list = |numbers: &mut dyn Iterator<Item = usize>| {
@@ -201,8 +201,8 @@ unreachable contents are not blanked, and no steps are taken together. Edges tha
             ("gives_up", Section::Withdrawing),
             ("inside", Section::Inside),
         ];
-        // Compared with zero, a formula takes it for one proposition. Each more takes Spin twice as
-        // long to understand.
+        // With the comparison to zero, a formula treats it as one proposition. Each additional
+        // proposition doubles Spin's time for the formula.
         for (name, section) in sections {
             let (from, to) = self.table.range(section);
             _ = writeln!(text, "#define {name}(p) ((at[p] >= {from} && at[p] < {to}) != 0)");
@@ -241,7 +241,7 @@ hidden byte mutual_exclusion, first_come_first_served, number_fits, this_edge_wa
         if pairs.is_empty() { "false".to_owned() } else { pairs.join(" || ") }
     }
 
-    /// What is noted when a process requests, ends its doorway, enters and becomes idle.
+    /// The notes when a process requests, ends its doorway, enters and becomes idle.
     fn monitors(&self) -> String {
         let LocalTable { processes, sessions, subject, passages, .. } = *self.table;
         let fcfs = self.watches(Property::Fcfs);
@@ -293,7 +293,7 @@ byte before[{processes}]; /* Those who had done so when it asked, and still have
             ));
             for session in 1..=sessions {
                 let most = (subject.most)(session);
-                // A mutex says so by its conflicts.
+                // The conflicts of a mutex already say this.
                 if most < processes && !(subject.conflict)(session, session) {
                     _ = writeln!(
                         text,
@@ -326,7 +326,7 @@ byte before[{processes}]; /* Those who had done so when it asked, and still have
         text
     }
 
-    /// What is done in each local state.
+    /// The step of each local state.
     fn steps(&self) -> Result<String, ExportError> {
         let mut text = "/* The local states in which something is done: the step, and where what is observed leads. */\n".to_owned();
         for (number, local) in self.table.locals.iter().enumerate() {
@@ -391,8 +391,8 @@ byte before[{processes}]; /* Those who had done so when it asked, and still have
         Ok(text)
     }
 
-    /// Asking touches nothing: it goes with the first step of the entry section, unless that may
-    /// have to wait.
+    /// A request accesses nothing. So it is part of the first step of the entry section, unless
+    /// that step may have to wait.
     fn first_step(&self, idle: &Local, session: u64) -> String {
         let edge = idle.edge(Obs::request(session)).filter(|edge| edge.panic.is_none());
         let Some(edge) = edge else { return String::new() };
@@ -452,7 +452,7 @@ byte before[{processes}]; /* Those who had done so when it asked, and still have
     }
 }
 
-/// What a register holds at first.
+/// The first contents of a register.
 fn first(value: Val) -> Result<String, ExportError> {
     Ok(match (value.as_mark(), value.as_object(), value.as_number()) {
         (Some(mark), ..) => (FIRST_POINTER + mark as u64).to_string(),

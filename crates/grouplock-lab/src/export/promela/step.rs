@@ -15,13 +15,13 @@ use crate::value::{Obs, Val};
 pub(super) const FIRST_POINTER: u64 = 2_000_000_000;
 pub(super) const FIRST_OBJECT: u64 = FIRST_POINTER + 10;
 
-/// A number as the model has it.
+/// A number in the model.
 pub(super) fn number(number: u64) -> Result<u64, ExportError> {
     if number < FIRST_POINTER { Ok(number) } else { Err(ExportError::Number(number)) }
 }
 
 impl Promela<'_> {
-    /// The register that `process` means.
+    /// The register that `target` is for `process`.
     pub(super) fn register(&self, process: &str, target: Target) -> String {
         match target {
             Target::Global(register) => self.globals[&register].clone(),
@@ -31,7 +31,7 @@ impl Promela<'_> {
         }
     }
 
-    /// The value that `process` means.
+    /// The value with the objects of `process`.
     pub(super) fn value(&self, process: &str, value: Val) -> Result<String, ExportError> {
         Ok(match (value.as_mark(), value.as_object(), value.as_number()) {
             (Some(0), ..) => "NIL".to_owned(),
@@ -42,7 +42,7 @@ impl Promela<'_> {
         })
     }
 
-    /// What must be so for a step that may have to wait.
+    /// The condition for a step that may have to wait.
     pub(super) fn condition(
         &self,
         process: &str,
@@ -61,8 +61,8 @@ impl Promela<'_> {
         })
     }
 
-    /// The pending step of a local state, as the body of an `inline`. One that may have to wait is
-    /// taken only if it need not.
+    /// The next step of a local state, as the body of an `inline`. A step that may have to wait is
+    /// taken only if its condition holds.
     pub(super) fn step(&self, from: usize) -> Result<String, ExportError> {
         let local = &self.table.locals[from];
         let Some((target, op)) = local.node.step else {
@@ -102,7 +102,7 @@ impl Promela<'_> {
         })
     }
 
-    /// One edge for each value that was observed here, in `v`.
+    /// One edge for each value that was observed here. The value is in `v`.
     fn by_value(&self, from: usize) -> Result<String, ExportError> {
         let local = &self.table.locals[from];
         let arity = local.node.arity;
@@ -123,7 +123,7 @@ impl Promela<'_> {
         Ok(text)
     }
 
-    /// The edge for an observation that tells no value.
+    /// The edge for an observation without a value.
     pub(super) fn only(&self, from: usize, obs: Obs) -> String {
         match self.table.locals[from].edge(obs) {
             Some(edge) => self.edge(from, obs, edge),
@@ -131,7 +131,7 @@ impl Promela<'_> {
         }
     }
 
-    /// Takes the process that moves along an edge.
+    /// Moves the process along an edge.
     fn edge(&self, from: usize, obs: Obs, edge: &Edge) -> String {
         if let Some(message) = &edge.panic {
             let message = message.replace("*/", "* /").replace('\n', " ");
@@ -154,8 +154,8 @@ impl Promela<'_> {
         text
     }
 
-    /// What the process knows at the end of an edge: each object has the place that the target
-    /// says, and the others none.
+    /// The objects that the process knows at the end of an edge: each has the place that the target
+    /// states. The others have no place.
     fn learned(&self, from: usize, obs: Obs, edge: &Edge) -> String {
         let arity = self.table.locals[from].node.arity;
         let stranger = obs.as_stranger().is_some();
@@ -187,7 +187,7 @@ impl Promela<'_> {
     }
 }
 
-/// "+ 3" or "- 1": a number of so many bits that is added.
+/// "+ 3" or "- 1": the added number, of so many bits.
 fn added(delta: u64, bits: u32) -> Result<String, ExportError> {
     let negated = delta.wrapping_neg() & (u64::MAX >> (64 - bits));
     if delta >> (bits - 1) & 1 == 1 && negated < delta {

@@ -1,13 +1,13 @@
-//! A swim-lane picture of an execution: a lane for each process, time from left to right, a block
-//! for each section of its passages, coloured by session.
+//! A picture of an execution in lanes: one lane for each process, time from left to right, and one
+//! block for each section of its passages. The colour is the session.
 
 use super::each;
 use crate::trace::{Section, Step};
 
 const LANE: usize = 38;
-/// Room above the lanes for the mark of the violation.
+/// Space above the lanes for the mark of the violation.
 const TOP: usize = 20;
-/// How many colours there are for sessions; further ones share them.
+/// The number of colours for sessions. Further sessions share them.
 pub(super) const COLOURS: u64 = 6;
 
 /// A stay of a process in one section: steps `from` to `to`, counted from zero, `to` not included.
@@ -19,7 +19,7 @@ struct Stay {
     to: usize,
 }
 
-/// The stays of process `p`, but for those in its remainder section.
+/// The stays of process `p`, except those in its remainder section.
 fn stays(steps: &[Step], p: usize) -> Vec<Stay> {
     let mut stays: Vec<Stay> = Vec::new();
     for (i, step) in steps.iter().enumerate() {
@@ -42,7 +42,7 @@ fn stays(steps: &[Step], p: usize) -> Vec<Stay> {
     stays
 }
 
-/// The colour of a session; in a mutex, where all ask for the same, of a process.
+/// The colour of a session. In a mutex, where all sessions are the same, the colour of a process.
 pub(super) fn colour(session: u64, process: usize, is_mutex: bool) -> u64 {
     (if is_mutex { process as u64 } else { session.saturating_sub(1) }) % COLOURS
 }
@@ -54,7 +54,7 @@ pub(super) fn processes(steps: &[Step]) -> usize {
 pub(super) fn svg(steps: &[Step], is_mutex: bool) -> String {
     let lanes = processes(steps);
     let height = TOP + lanes * LANE + 4;
-    // Positions across are percentages, so that the picture stretches and its letters do not.
+    // Horizontal positions are percentages, so that the picture stretches and its letters do not.
     let at = |step: usize| 100.0 * step as f64 / steps.len().max(1) as f64;
     let drawn = each(0..lanes, |p| {
         let (middle, bottom) = (TOP + p * LANE + LANE / 2, TOP + (p + 1) * LANE - 3);

@@ -1,7 +1,7 @@
 //! One self-contained page with all results.
 //!
-//! Tables, plots and pictures are drawn here and need no script. The script adds what moves:
-//! playing a counterexample, the values under the pointer, highlighting one line of a plot.
+//! This code draws tables, plots and pictures, which need no script. The script adds motion: it
+//! plays a counterexample, shows the values under the pointer, and highlights one line of a plot.
 
 mod lanes;
 mod player;
@@ -79,13 +79,12 @@ references</a><a href="#states">States</a></nav></header>
     )
 }
 
-/// The text of each, one after the other.
+/// The text of each element, one after the other.
 fn each<T>(things: impl IntoIterator<Item = T>, text: impl FnMut(T) -> String) -> String {
     things.into_iter().map(text).collect()
 }
 
-/// A table that scrolls by itself where it is too wide: its headings, and rows that are marked up
-/// already.
+/// A table that scrolls if it is too wide: its headings, and rows with markup.
 fn table(
     class: &str,
     label: &str,
@@ -107,7 +106,7 @@ fn thousands(number: u64) -> String {
     grouped(number, '\u{202f}')
 }
 
-/// Shows a text with what HTML gives a meaning written out, for element contents and quoted
+/// Shows a text with the special characters of HTML escaped, for element contents and quoted
 /// attributes.
 struct E<T>(T);
 
@@ -127,7 +126,7 @@ impl<T: Display> Display for E<T> {
     }
 }
 
-/// `value` as JSON that may stand in a `script` element: no text in it can end the element.
+/// `value` as JSON for a `script` element: no text in it can end the element.
 fn json(value: &impl serde::Serialize) -> String {
     let text = serde_json::to_string(value).expect("plain data has a JSON form");
     text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")

@@ -10,10 +10,10 @@ const LEFT: f64 = 48.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 28.0;
 const BOTTOM: f64 = 44.0;
-/// How many colours there are for lines; further ones share them and are dashed.
+/// The number of colours for lines. Further lines share them and are dashed.
 const COLOURS: usize = 8;
 
-/// The rules of counting, and what they are called here.
+/// The models of counting, and their names here.
 const MODELS: [(&str, &str); 4] = [
     ("cc", "Cache-coherent (CC)"),
     ("cc-write-back", "CC, write-back"),
@@ -57,7 +57,7 @@ any N stands with the numbers. Choose an algorithm in the legend to set it apart
     )
 }
 
-/// Each once, in the order in which they come.
+/// Each element once, in the order of its first occurrence.
 fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     let mut seen = Vec::new();
     all.for_each(|next| {

@@ -1,4 +1,4 @@
-//! The papers' tables, and what was explored. On narrow screens each row becomes a card, with the
+//! The papers' tables, and the explorations. On narrow screens each row becomes a card, with the
 //! headings beside the cells.
 
 use super::{E, each, table, thousands};
@@ -48,7 +48,7 @@ fn cell_of(cell: &Cell, column: &str) -> String {
     let span = |class: &str, text: &str| format!(r#"<span class="{class}">{}</span>"#, E(text));
     let refuted = if cell.claimed.ends_with(", refuted") { " refuted" } else { "" };
     let claimed = span(&format!("claimed{refuted}"), &cell.claimed);
-    // The paper's word is worth the room only where it is not the claim once more.
+    // The paper's word is shown only if it differs from the claim.
     let printed = cell.printed.filter(|word| word.to_lowercase() != cell.claimed.to_lowercase());
     let printed = printed.map(|word| span("printed", &format!("paper prints {word}")));
     // Sizes such as "3 × 2" stay on one line.
@@ -61,7 +61,7 @@ aria-hidden="true">{sign}</i> {measured}</span>{how}</div></td>"#
     )
 }
 
-/// What was explored, with bars.
+/// The explorations, with bars.
 pub(super) fn states(dossier: &Dossier) -> String {
     if dossier.explorations.is_empty() {
         return r#"<section id="states"><h2>States explored</h2>

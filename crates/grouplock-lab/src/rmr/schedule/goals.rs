@@ -6,7 +6,7 @@
 use super::round_robin;
 use crate::rmr::world::World;
 
-/// What one process is run for.
+/// The goal of a process.
 #[derive(Clone, Copy, Debug)]
 enum Goal {
     /// Until it has written once more.

@@ -15,8 +15,7 @@ use super::world::World;
 /// Picks one of the processes that are ready at each step. At least one is.
 pub(crate) type Scheduler = Box<dyn FnMut(&World) -> usize>;
 
-/// How to schedule. With a seed and a number of processes it gives the same scheduler again and
-/// again.
+/// How to schedule. With the same seed and number of processes it always gives the same scheduler.
 #[derive(Clone, Debug)]
 pub(crate) enum Strategy {
     /// Any process that can move, with equal chances.
@@ -31,8 +30,8 @@ pub(crate) enum Strategy {
     Staircase,
     /// One process has done only its doorway while all before it withdraw.
     Late,
-    /// Fixed priorities with points where they change: what the search for expensive passages
-    /// varies.
+    /// Fixed priorities with points where they change. The search for expensive passages varies
+    /// them.
     Searched(Priorities),
 }
 

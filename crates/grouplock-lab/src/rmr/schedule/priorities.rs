@@ -2,11 +2,11 @@
 
 use crate::rmr::world::World;
 
-/// A priority for each process, and points where one changes. The higher runs.
+/// A priority for each process, and points where one changes. The process with the highest runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Priorities {
     initial: Vec<u32>,
-    /// Those above never run.
+    /// Processes with higher numbers never run.
     active: usize,
     changes: Vec<Change>,
 }
@@ -20,7 +20,7 @@ struct Change {
 }
 
 impl Priorities {
-    /// Random ones, with two changes for each of the `active` lowest processes somewhere in its
+    /// Random priorities, with two changes for each of the `active` lowest processes within its
     /// first `horizon` steps.
     pub(crate) fn random(
         active: usize,
@@ -42,7 +42,7 @@ impl Priorities {
         self.changes.push(Change { process, steps, priority: rng.u32(..) });
     }
 
-    /// These with a few things different.
+    /// These priorities with a few changes.
     pub(crate) fn mutated(&self, horizon: u64, rng: &mut fastrand::Rng) -> Self {
         let mut made = self.clone();
         for _ in 0..=rng.u8(..4) {
@@ -72,7 +72,7 @@ impl Priorities {
             changes[change.process].push((change.steps, change.priority));
         }
         for changes in &mut changes {
-            // The earliest last, to be popped.
+            // The earliest is last, so that `pop` returns it.
             changes.sort_by_key(|&(steps, _)| std::cmp::Reverse(steps));
         }
         // The highest is searched only when it may have changed.

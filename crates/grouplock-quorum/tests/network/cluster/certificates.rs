@@ -8,8 +8,8 @@ use rcgen::{
     KeyUsagePurpose,
 };
 
-/// `ca.pem`; `member-N` for each member, `client` and `stranger` each as `.pem` and `.key`. The
-/// stranger's is another authority's, though for the name of member 1.
+/// Makes `ca.pem`, and `.pem` and `.key` of `member-N` for each member, `client` and `stranger`.
+/// Another authority signs the stranger's certificate, for the name of member 1.
 pub(crate) fn make(directory: &Path, members: u16) {
     let authority = authority();
     fs::write(directory.join("ca.pem"), authority.pem()).expect("it can be written");

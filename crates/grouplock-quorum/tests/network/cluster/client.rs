@@ -1,4 +1,4 @@
-//! Clients as small as possible: one that says what it is told to, and one that enters and leaves.
+//! Two small clients: one sends the frames that a test gives it, one enters and leaves.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -24,25 +24,25 @@ pub(crate) trait Stream: Read + Write {}
 
 impl<S: Read + Write> Stream for S {}
 
-/// A connection that says what it is told to.
+/// A connection that sends the frames that a test gives it.
 pub(crate) struct Raw {
     /// The connection itself, for its timeouts.
     socket: TcpStream,
     stream: Box<dyn Stream>,
-    /// What has come and was not taken yet.
+    /// Bytes that have arrived and were not taken yet.
     bytes: Vec<u8>,
     pub(crate) clock: Clock,
 }
 
 impl Raw {
-    /// Past the opening.
+    /// Connects, and exchanges the opening.
     pub(crate) fn connect(address: &str) -> io::Result<Self> {
         let mut raw = Self::silent(address)?;
         raw.open()?;
         Ok(raw)
     }
 
-    /// Connected, and nothing said.
+    /// Connects, and sends nothing.
     pub(crate) fn silent(address: &str) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
@@ -61,7 +61,7 @@ impl Raw {
         Ok(raw)
     }
 
-    /// Says the opening and reads theirs.
+    /// Sends the opening and reads the member's opening.
     pub(crate) fn open(&mut self) -> io::Result<()> {
         self.write(&opening())?;
         let mut theirs = [0; 8];
@@ -74,14 +74,14 @@ impl Raw {
         Frame::Hello(Hello { cluster, role, now: self.clock.now(), versions: Versions::OURS })
     }
 
-    /// A client that has been welcomed.
+    /// Connects a client and waits for its Welcome.
     pub(crate) fn client(address: &str, secret: u64) -> io::Result<(Self, Welcome)> {
         let mut raw = Self::connect(address)?;
         let welcome = raw.greet(None, Role::Client { client: secret })?;
         Ok((raw, welcome))
     }
 
-    /// Says Hello and waits for Welcome.
+    /// Sends Hello and waits for Welcome.
     pub(crate) fn greet(
         &mut self,
         cluster: Option<Fingerprint>,
@@ -105,8 +105,8 @@ impl Raw {
         self.write(&bytes)
     }
 
-    /// The next frame but Ping, which is answered, and Pong; `None` if there is none in time or the
-    /// connection is closed.
+    /// The next frame, without Ping, which is answered, and Pong. `None` if no frame arrives in
+    /// time or the connection is closed.
     pub(crate) fn hear(&mut self, patience: Duration) -> io::Result<Option<Frame>> {
         let deadline = Instant::now() + patience;
         loop {
@@ -132,7 +132,7 @@ impl Raw {
         }
     }
 
-    /// A whole frame of what has come.
+    /// Takes a whole frame from the bytes.
     fn take(&mut self) -> io::Result<Option<Frame>> {
         let Some(length) = self.bytes.first_chunk::<4>() else { return Ok(None) };
         let end = 4 + u32::from_be_bytes(*length) as usize;
@@ -145,7 +145,7 @@ impl Raw {
         runtime.block_on(reader.next()).map_err(io::Error::other)
     }
 
-    /// The label of the reason for which it is refused, or `closed` without a word.
+    /// The label of the reason why the member refuses it. `closed` if the member gives no reason.
     pub(crate) fn refusal(&mut self) -> String {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
@@ -202,7 +202,7 @@ impl Raw {
         }
     }
 
-    /// Waits until that process is told to enter: the epoch.
+    /// Waits until the process is admitted. Returns the epoch.
     pub(crate) fn entered(&mut self, process: u64, patience: Duration) -> io::Result<Option<u64>> {
         let deadline = Instant::now() + patience;
         loop {
@@ -238,14 +238,14 @@ fn client_config(directory: &Path, who: Option<&str>) -> Arc<ClientConfig> {
     Arc::new(builder.with_client_auth_cert(vec![cert], key).expect("they belong together"))
 }
 
-/// Session names, each at home at that member.
+/// A session name whose home is that member.
 pub(crate) fn session_at(home_at: u16, members: u16) -> String {
     let mut names = (0..).map(|number| format!("session-{number}"));
     names.find(|name| home(name, members) == MemberId(home_at)).expect("there are enough names")
 }
 
-/// Enters and leaves one session after the other, connects again when a member comes back, and
-/// renews its lease.
+/// A client that enters and leaves one session after the other. It connects again when a member
+/// comes back, and renews its lease.
 pub(crate) struct Walker {
     addresses: Vec<String>,
     settings: Settings,
@@ -270,7 +270,7 @@ impl Walker {
         }
     }
 
-    /// Waits to be let in: the epoch, or `None` and it has given up.
+    /// Waits until it is admitted. Returns the epoch, or `None` if it has withdrawn.
     pub(crate) fn enter(&mut self, session: &str, patience: Duration) -> Option<u64> {
         let id = ProcessId(fastrand::u64(..));
         self.process = Process::new(id, self.addresses.len() as u16, self.settings);
@@ -286,14 +286,14 @@ impl Walker {
         None
     }
 
-    /// Is inside for a time, or until its lease ends: the last moment at which it was certainly
-    /// inside. `None` if it was not even at the beginning.
+    /// Stays inside for a time, or until its lease ends. Returns the last moment at which it was
+    /// certainly inside. `None` if it was not inside at the beginning.
     pub(crate) fn stay(&mut self, time: Duration) -> Option<Nanos> {
         let until = Instant::now() + time;
         let mut last = None;
         loop {
-            // It can be stopped at any time: only what is so after the clock was read was so at
-            // that time.
+            // The process can be stopped at any time. So the client checks that it is inside after
+            // it has read the clock.
             let now = overlaps::now();
             if !self.is_inside() {
                 return last;
@@ -316,7 +316,7 @@ impl Walker {
         self.flush();
     }
 
-    /// Sends what there is to send and waits a moment for what comes.
+    /// Sends all pending messages and waits a moment for answers.
     fn step(&mut self) {
         self.process.handle_timeout(self.clock.now());
         self.flush();
@@ -335,7 +335,7 @@ impl Walker {
         self.flush();
     }
 
-    /// What cannot be sent is lost; the protocol repeats.
+    /// Messages that cannot be sent are lost. The protocol repeats them.
     fn flush(&mut self) {
         while let Some((home, message)) = self.process.poll_transmit() {
             if self.at.as_ref().is_none_or(|(at, _)| *at != home) {

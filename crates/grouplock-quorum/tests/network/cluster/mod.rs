@@ -1,10 +1,10 @@
-//! A cluster on this machine: each member a process of its own, with ports that were free and a
-//! directory that goes away.
+//! A cluster on this machine. Each member is a process of its own, with free ports and a temporary
+//! directory.
 //!
-//! A member is this test program again, running the test called `member`.
+//! A member is this test program, which runs the test `member`.
 //!
-//! Members are killed when the cluster is dropped, and by the kernel if the thread that started
-//! them ends.
+//! Members are killed when the cluster is dropped. If the thread that started them ends, the kernel
+//! kills them.
 
 #![allow(dead_code, reason = "no test file needs all of it")]
 
@@ -28,12 +28,12 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// How long anything may take that has to happen.
+/// How long a test waits for anything that has to happen.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 
 const CONFIG: &str = "GROUPLOCK_TEST_MEMBER";
 
-/// Becomes a member if it was started as one; else does nothing.
+/// Runs a member if this process was started as one. Otherwise does nothing.
 pub(crate) fn play_member() {
     let Ok(path) = std::env::var(CONFIG) else { return };
     set_pdeathsig(Signal::SIGKILL).expect("the kernel can end us with our parent");
@@ -62,7 +62,7 @@ fn fail(why: &str) -> ! {
     std::process::exit(1);
 }
 
-/// What the members are told.
+/// The settings of the members.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) members: u16,
@@ -103,17 +103,17 @@ pub(crate) struct Cluster {
     ports: Vec<u16>,
     running: Vec<Option<Running>>,
     environment: BTreeMap<usize, Vec<(String, String)>>,
-    /// How large files may become, in the shell's blocks.
+    /// The largest size of files, in the shell's blocks.
     pub(crate) limits: BTreeMap<usize, u32>,
-    /// How many descriptors there can be.
+    /// The largest number of descriptors.
     pub(crate) descriptors: BTreeMap<usize, u32>,
 }
 
 impl Cluster {
-    /// All members, running; not necessarily connected yet.
+    /// Starts all members. They may not be connected yet.
     pub(crate) fn start(options: impl Borrow<Options>) -> Self {
         let options = options.borrow();
-        // A port that was free may be taken by the time it is used; then all is done again.
+        // Another process may take a free port before it is used. Then the start is repeated.
         for _ in 0..10 {
             let mut cluster = Self::prepare(options.clone());
             let started: Result<Vec<()>, String> =
@@ -127,7 +127,7 @@ impl Cluster {
         panic!("no free ports");
     }
 
-    /// The files, and no member running.
+    /// Writes the files, and starts no member.
     pub(crate) fn prepare(options: Options) -> Self {
         let scratch = Scratch::new();
         if options.tls {
@@ -192,29 +192,28 @@ impl Cluster {
         (0..self.len()).map(|id| self.address(id)).collect()
     }
 
-    /// As `--at` takes it.
+    /// The place, as `--at` takes it.
     pub(crate) fn place(&self, id: usize) -> String {
         format!("gbp://{}", self.address(id))
     }
 
-    /// An environment variable for the next starts of a member.
+    /// Sets an environment variable for the next starts of a member.
     pub(crate) fn set(&mut self, id: usize, variable: &str, value: &str) {
         let variables = self.environment.entry(id).or_default();
         variables.push((variable.to_owned(), value.to_owned()));
     }
 
-    /// None of those any more.
+    /// Removes these variables.
     pub(crate) fn unset(&mut self, id: usize) {
         self.environment.remove(&id);
     }
 
-    /// Starts a member that is not running. To be called from a thread that lives as long as the
-    /// cluster.
+    /// Starts a member that is not running. The calling thread must live as long as the cluster.
     pub(crate) fn launch(&mut self, id: usize) {
         self.try_launch(id).unwrap_or_else(|why| panic!("member {id} does not start: {why}"));
     }
 
-    /// The same; an error is what it said when it failed.
+    /// The same. The error is what the member printed when it failed.
     pub(crate) fn try_launch(&mut self, id: usize) -> Result<(), String> {
         assert!(self.running[id].is_none(), "member {id} runs");
         let mut child = self.spawn(&self.config(id), id);
@@ -234,11 +233,11 @@ impl Cluster {
         }
     }
 
-    /// A process with any configuration; its log goes where that of member `id` goes.
+    /// Starts a process with any configuration. Its log goes to the file of member `id`.
     pub(crate) fn spawn(&self, config: &Path, id: usize) -> Child {
         let log = fs::File::options().create(true).append(true).open(self.log_path(id));
         let program = std::env::current_exe().expect("this program has a path");
-        // Where its log must not grow either, it is thrown away.
+        // If the limit also applies to the log, the log is discarded.
         let limit = self.limits.get(&id).map(|blocks| {
             format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\" 2>/dev/null")
         });
@@ -268,14 +267,14 @@ impl Cluster {
         self.running[id].is_some()
     }
 
-    /// Ends a member as hard as possible.
+    /// Kills a member.
     pub(crate) fn kill(&mut self, id: usize) {
         let mut running = self.running[id].take().expect("it runs");
         _ = running.child.kill();
         _ = running.child.wait();
     }
 
-    /// Waits for a member that ends by itself: its exit code, `None` if a signal ended it.
+    /// Waits until a member ends by itself. Returns its exit code, `None` if a signal ended it.
     pub(crate) fn wait(&mut self, id: usize) -> Option<i32> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -289,18 +288,18 @@ impl Cluster {
         }
     }
 
-    /// The next thing a member says.
+    /// The next line that a member prints.
     pub(crate) fn hear(&self, id: usize) -> Option<String> {
         self.running[id].as_ref().expect("it runs").said.recv_timeout(PATIENCE).ok()
     }
 
-    /// Ends a member in good order: its exit code.
+    /// Asks a member to end. Returns its exit code.
     pub(crate) fn stop(&mut self, id: usize) -> Option<i32> {
         self.signal(id, Signal::SIGTERM);
         self.wait(id)
     }
 
-    /// Sends a signal; if it is one to stop, until every thread has.
+    /// Sends a signal. After a signal to stop, waits until every thread has stopped.
     pub(crate) fn signal(&self, id: usize, signal: Signal) {
         let process = self.running[id].as_ref().expect("it runs").child.id();
         kill(Pid::from_raw(process.cast_signed()), signal).expect("it is our child");
@@ -316,7 +315,7 @@ impl Cluster {
         }
     }
 
-    /// How much memory a member has.
+    /// The memory of a member.
     pub(crate) fn resident_kib(&self, id: usize) -> u64 {
         let process = self.running[id].as_ref().expect("it runs").child.id();
         let status = fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
@@ -328,7 +327,7 @@ impl Cluster {
         self.scratch.path().join(format!("stderr-{id}.txt"))
     }
 
-    /// All that a member has written to its log.
+    /// The log of a member.
     pub(crate) fn log(&self, id: usize) -> String {
         fs::read_to_string(self.log_path(id)).unwrap_or_default()
     }
@@ -348,7 +347,7 @@ impl Cluster {
         body.to_owned()
     }
 
-    /// The sum of all values of a metric whose labels contain that.
+    /// The sum of all values of a metric whose labels contain `labels`.
     pub(crate) fn metric(&self, id: usize, name: &str, labels: &str) -> u64 {
         let text = self.get(id, "/metrics");
         let lines = text.lines().filter(|line| !line.starts_with('#'));
@@ -390,7 +389,7 @@ impl Drop for Cluster {
     }
 }
 
-/// One request over HTTP, and all that comes back.
+/// Sends one request over HTTP and returns the whole answer.
 pub(crate) fn request(address: SocketAddr, text: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("the status page listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
@@ -400,7 +399,7 @@ pub(crate) fn request(address: SocketAddr, text: &str) -> String {
     response
 }
 
-/// Waits until it is so.
+/// Waits until the condition holds.
 pub(crate) fn eventually(what: &str, mut so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !so() {
@@ -409,7 +408,7 @@ pub(crate) fn eventually(what: &str, mut so: impl FnMut() -> bool) {
     }
 }
 
-/// What a member says.
+/// The lines that a member prints.
 pub(crate) fn listen(child: &mut Child) -> Receiver<String> {
     let stdout = child.stdout.take().expect("it is piped");
     let (sender, receiver) = channel();

@@ -1,12 +1,11 @@
-//! What holds when things go wrong: clients that use rooms as any program would, each a process of
-//! its own, on a cluster of processes. While one kind of fault is injected again and again,
-//! everyone writes down when they were inside, and a checker that has no part in the protocol reads
-//! it: no two sessions at once, epochs grow and are shared. After that everybody has to get in
+//! Tests with faults. Clients use rooms as any program would. Each client and each member is a
+//! process of its own. One kind of fault is injected again and again. All clients record when they
+//! were inside. A checker that is no part of the protocol reads the records: no two sessions are
+//! inside at once, and epochs grow and are shared. After the faults, every client has to enter
 //! again.
 //!
-//! `cargo xtask soak` runs the long version. The table in `docs/quorum/faults.md` is written by
-//! `GROUPLOCK_FAULTS=docs/quorum/faults.md cargo test -p grouplock-quorum --test network --
-//! --ignored long`.
+//! `cargo xtask soak` runs the long version. `GROUPLOCK_FAULTS=docs/quorum/faults.md cargo test -p
+//! grouplock-quorum --test network -- --ignored long` writes the table in `docs/quorum/faults.md`.
 
 mod proxy;
 mod walker;
@@ -29,7 +28,7 @@ fn walker() {
     walker::play();
 }
 
-/// In milliseconds, as the members are told.
+/// The lease of the members, in milliseconds.
 const LEASE: u64 = 1000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,7 +127,7 @@ impl Play {
         Walker::start(format!("client-{}", self.lives), self.cluster.scratch.path(), &self.place)
     }
 
-    /// Once, and back to what it was.
+    /// Injects the fault once, and restores the cluster.
     fn inject(&mut self, fault: Fault) {
         let some_member = fastrand::usize(..self.cluster.len());
         let some_client = fastrand::usize(..self.walkers.len());
@@ -163,7 +162,7 @@ impl Play {
                 let log = fs::read_dir(self.cluster.data(some_member)).expect("a directory");
                 let sizes = log.flatten().filter_map(|file| file.metadata().ok());
                 let size = sizes.map(|file| file.len()).max().unwrap_or(0);
-                // In blocks of 512 bytes, as the shell counts.
+                // The shell counts in blocks of 512 bytes.
                 let blocks = u32::try_from(size / 512).expect("it is small") + 4;
                 self.cluster.limits.insert(some_member, blocks);
                 if self.cluster.try_launch(some_member).is_ok() {
@@ -194,7 +193,7 @@ impl Play {
     }
 }
 
-/// What came of one kind of fault.
+/// The result of one kind of fault.
 struct Row {
     fault: Fault,
     members: u16,
@@ -203,11 +202,11 @@ struct Row {
     injected: u32,
     stays: usize,
     refused: u64,
-    /// How long until everybody had entered again.
+    /// The time until every client had entered again.
     recovery: Duration,
 }
 
-/// Panics if something did not hold.
+/// Panics if a property does not hold.
 fn holds(fault: Fault, members: u16, clients: usize, time: Duration) -> Row {
     let mut play = Play::start(fault, members, clients);
     eventually("they enter", || play.stays() > 20);
@@ -219,7 +218,7 @@ fn holds(fault: Fault, members: u16, clients: usize, time: Duration) -> Row {
     }
     let seconds = start.elapsed().as_secs_f64();
     let stays = play.stays();
-    // Now that nothing happens any more everybody gets in, and more than once.
+    // Without faults every client enters, and more than once.
     let (calm, since) = (Instant::now(), now());
     let names: BTreeSet<_> = play.walkers.iter().map(|walker| walker.name.clone()).collect();
     eventually("everybody enters again", || play.ledger.entered_since(since).is_superset(&names));

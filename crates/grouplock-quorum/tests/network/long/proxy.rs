@@ -1,18 +1,18 @@
-//! Something between members and whoever dials them, so that connections can be cut.
+//! A proxy in front of a member, so that connections can be cut.
 
 use std::io;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// In front of one member.
+/// The proxy of one member.
 pub(crate) struct Proxy {
     pub(crate) address: String,
     open: Arc<Mutex<Vec<TcpStream>>>,
 }
 
 impl Proxy {
-    /// Whoever dials it reaches `member`.
+    /// A connection to the proxy reaches `member`.
     pub(crate) fn before(member: String) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound").to_string();
@@ -20,7 +20,7 @@ impl Proxy {
         let ours = Arc::clone(&open);
         thread::spawn(move || {
             for caller in listener.incoming().flatten() {
-                // If the member is down the caller finds its connection closed.
+                // If the member is down, the caller's connection is closed.
                 if let Ok(callee) = TcpStream::connect(&member) {
                     _ = join(&caller, &callee);
                     ours.lock().unwrap_or_else(PoisonError::into_inner).extend([caller, callee]);
@@ -30,7 +30,7 @@ impl Proxy {
         Proxy { address, open }
     }
 
-    /// Cuts all connections that there are; new ones can be made.
+    /// Cuts all connections. New connections are possible.
     pub(crate) fn cut(&self) -> usize {
         let open = std::mem::take(&mut *self.open.lock().unwrap_or_else(PoisonError::into_inner));
         for stream in &open {

@@ -1,5 +1,5 @@
-//! A client in a process of its own: enters and leaves, and writes down when it was inside by a
-//! clock that all share.
+//! A client in a process of its own. It enters and leaves, and records when it was inside, by a
+//! clock that all processes share.
 
 use std::fs::File;
 use std::io::{Read, Seek, Write};
@@ -17,7 +17,7 @@ use nix::unistd::Pid;
 const PLAY: &str = "GROUPLOCK_TEST_CLIENT";
 const SESSIONS: u8 = 6;
 
-/// The body of the test `walker`: walks if that is what this process was started for.
+/// The body of the test `walker`. Does nothing if this process was not started as a walker.
 pub(crate) fn play() {
     let Ok(play) = std::env::var(PLAY) else { return };
     set_pdeathsig(Signal::SIGKILL).expect("the kernel can end us with our parent");
@@ -44,8 +44,8 @@ fn visit(room: &Room, directory: &Path, page: &mut Page) {
         std::thread::sleep(Duration::from_millis(5));
         return;
     };
-    // Who is stopped between the grant and this line may have lost the place: only what is so after
-    // the clock was read was so at that time.
+    // A process that is stopped between the grant and this line may have lost its holding. So the
+    // standing is checked after the clock is read.
     let entered = now();
     if guard.standing() != Standing::Held {
         return;
@@ -56,11 +56,11 @@ fn visit(room: &Room, directory: &Path, page: &mut Page) {
         write_to_resource(directory, guard.epoch());
     }
     page.leave(last);
-    // If the place was lost, that has been noticed above.
+    // A loss was noticed above.
     _ = guard.leave();
 }
 
-/// The last time at which it was certainly inside.
+/// The last time at which the process was certainly inside.
 fn stay(guard: &Guard<'_>, entered: Nanos) -> Nanos {
     let end = Instant::now() + Duration::from_micros(fastrand::u64(..6000));
     let mut last = entered;
@@ -75,8 +75,7 @@ fn stay(guard: &Guard<'_>, entered: Nanos) -> Nanos {
     last
 }
 
-/// A resource that accepts no epoch smaller than the largest it has seen. What it refused is
-/// counted in a file.
+/// A resource that refuses epochs smaller than the largest so far. A file counts the refusals.
 fn write_to_resource(directory: &Path, epoch: u64) {
     let open = |name: &str| {
         let path = directory.join(name);
@@ -98,7 +97,7 @@ fn write_to_resource(directory: &Path, epoch: u64) {
     }
 }
 
-/// Such a process.
+/// A walker's process.
 pub(crate) struct Walker {
     pub(crate) name: String,
     child: Child,

@@ -26,14 +26,14 @@ impl Guarantees {
         Guarantees { policy, clock: 0, waiting: Vec::new(), inside: Vec::new() }
     }
 
-    /// `who` asks for `session` now.
+    /// `who` requests `session` now.
     pub(crate) fn came(&mut self, who: usize, _: &Model, session: Option<u8>) {
         self.clock += 1;
         let arrived = self.clock;
         self.waiting.push(Waiting { who, session, arrived, overtaken_by: Vec::new() });
     }
 
-    /// `who` leaves, and asks for `session` now.
+    /// `who` leaves, and requests `session` now.
     pub(crate) fn switched(&mut self, who: usize, model: &Model, session: u8) {
         if model.inside != Some(session) {
             self.inside.retain(|(holder, _)| *holder != who);

@@ -125,7 +125,7 @@ impl<'a, C: Core<Session = u8>> Twins<'a, C> {
         }
     }
 
-    /// An idle participant asks.
+    /// An idle participant makes a request.
     fn come(&mut self, kind: u8, who: usize, session: Option<u8>) -> Slot<'a, C> {
         let lock = self.lock;
         let admits = self.model.admits(session);
