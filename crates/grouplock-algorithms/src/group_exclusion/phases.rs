@@ -252,7 +252,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
     /// Undoes a count: of a holder that leaves, or of a process that may not enter.
     fn give_back(&self, count: u32, then: Then) {
         let before = self.word.faa(count.wrapping_neg(), Release); // 21: for 2, 4, 23, 27, 35, 42, 53
-        if !left_work(before) {
+        if !left_work(before, count) {
             return;
         }
         let was_alone = before & EXCLUSIVE;

@@ -191,14 +191,14 @@ impl<S: Eq + Clone> Phases<S> {
         // Release: a thread that acquires the word later sees what the holder did.
         let word = self.word.fetch_sub(count, Release);
         if word & NOTIFY != 0 {
-            self.admit_waiters(word);
+            self.admit_waiters(word, count);
         }
     }
 
     /// Admits waiters, if there is room for them and the internal lock is free. Never waits.
     #[cold]
-    fn admit_waiters(&self, before: u32) {
-        if !word::left_work(before) {
+    fn admit_waiters(&self, before: u32, count: u32) {
+        if !word::left_work(before, count) {
             return;
         }
         // Relaxed: what matters is the step that succeeds.

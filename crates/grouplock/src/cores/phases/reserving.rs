@@ -8,9 +8,9 @@
 //! So before it yields for the first time, the thread reserves the room once. It sets `RESERVED`,
 //! which shuts the door, and takes the room when the last holder leaves. If that does not happen
 //! soon, it opens the door again. A reservation promises nothing: a request that finds the door
-//! shut asks under the internal lock in the end, and enters if the policy allows it. The release of
-//! the internal lock ends the reservation. So a reservation whose thread is preempted delays
-//! others, and blocks nobody.
+//! shut asks under the internal lock in the end, and enters if the policy allows it. The internal
+//! lock ignores the reservation, and its release ends it (except after a change of the name that
+//! nobody waited for). So a reservation whose thread is preempted delays others, and blocks nobody.
 //!
 //! The pause before the reservation leaves the holders some time. Without it, two threads would
 //! take the room from each other so often that they would mostly wait for the word's cache line.
@@ -42,7 +42,7 @@ impl<S: Eq + Clone> Phases<S> {
             // Relaxed: only to see whether a try is worth it.
             let word = self.word.load(Relaxed);
             if word & RESERVED == 0 {
-                // A release of the internal lock has ended the reservation.
+                // A release of the internal lock, or another thread, has ended the reservation.
                 return false;
             }
             if word & !(SET_UP | NOTIFY) == RESERVED && self.take_reserved(word) {

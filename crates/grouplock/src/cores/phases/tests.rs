@@ -174,6 +174,31 @@ fn a_thread_is_invited_although_a_task_of_its_phase_has_withdrawn() {
     assert_eq!((lock.snapshot().holders, lock.snapshot().waiting.len()), (0, 0));
 }
 
+/// A holder that was alone leaves while a thread that found the door shut is still counted. The
+/// room's name is the session of a waiter.
+#[test]
+fn waiters_enter_after_a_holder_that_was_alone_beside_a_visitor() {
+    let lock = Phases::with_policy(Policy::Eventual { patience: Duration::MAX });
+    lock.enter(Some(2));
+    // SAFETY: the holder of session 2 leaves.
+    unsafe { lock.leave(&mut ()) };
+    lock.enter(None);
+    let queued = join_queue(&lock);
+    // The visitor adds its count, and finds the door shut.
+    lock.word.fetch_add(ONE, SeqCst);
+    // SAFETY: the holder that is alone leaves.
+    unsafe { lock.leave_exclusive(&mut ()) };
+    // The visitor enters in its second try, so nobody else admits the waiter.
+    lock.enter(Some(2));
+    lock.give_back(ONE);
+    assert_eq!(queued.signal.state(), WaiterState::Granted);
+    for _ in 0..2 {
+        // SAFETY: the visitor and the waiter leave.
+        unsafe { lock.leave(&mut ()) };
+    }
+    assert_eq!((lock.snapshot().holders, lock.snapshot().waiting.len()), (0, 0));
+}
+
 /// An invited thread withdraws before it has tried. Another thread of its phase is invited instead.
 /// It tries too late, and is invited again.
 #[test]

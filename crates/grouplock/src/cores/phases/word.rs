@@ -30,8 +30,8 @@ pub const SET_UP: u32 = 1 << 6;
 /// Sessions have a limit of holders: `ASK` is always set, and every holder that leaves admits
 /// waiters. Never changes.
 pub const LIMITED: u32 = 1 << 7;
-/// A thread that asks to be alone waits a moment for the holders to leave. It clears this bit, or a
-/// release of the internal lock does.
+/// A thread that asks to be alone waits a moment for the holders to leave. It clears this bit, or
+/// another such thread or a release of the internal lock does.
 pub const RESERVED: u32 = 1 << 8;
 /// One holder, or one thread that compares its session with the name.
 pub const ONE: u32 = 1 << 9;
@@ -73,11 +73,16 @@ pub const fn holders(word: u32) -> usize {
     ((word & COUNT) / ONE) as usize
 }
 
-/// Whether a holder that left, and found `word`, must admit waiters: it was the last, or there is a
-/// limit. If the internal lock is held, the thread that holds it does that: the step that releases
-/// the lock compares the whole word, and so notices that a holder left.
-pub const fn left_work(word: u32) -> bool {
-    word & (NOTIFY | LOCKED) == NOTIFY && (holders(word) == 1 || word & LIMITED != 0)
+/// Whether a thread that subtracted `count`, and found `word`, must admit waiters: it was the last
+/// holder, or was alone, or there is a limit. If the internal lock is held, the thread that holds it
+/// does that: the step that releases the lock compares the whole word, and so notices that a holder
+/// left.
+///
+/// A holder that was alone may find more than its own count: a thread that found the door shut has
+/// not subtracted its count yet. That thread may enter then, and never admit waiters.
+pub const fn left_work(word: u32, count: u32) -> bool {
+    let made_way = holders(word) == 1 || word & LIMITED != 0 || count & EXCLUSIVE != 0;
+    word & (NOTIFY | LOCKED) == NOTIFY && made_way
 }
 
 /// Whether a waiter may be able to enter now while no thread is about to admit waiters. For a
