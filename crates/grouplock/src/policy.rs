@@ -44,8 +44,9 @@ pub enum Policy {
     /// its session if they are among the 32 sessions that began to wait last.
     ///
     /// Before a thread joins the queue, it spins. If it asks to be alone, it delays new requests
-    /// for a few microseconds then, so that writers among readers find an empty room. This is so
-    /// under every policy, while no request waits that may not be overtaken.
+    /// for a moment then, so that writers among readers find an empty room: some microseconds, or
+    /// as long as other threads spin, if it loses its processor. This is so under every policy,
+    /// while requests may enter without asking.
     Eventual {
         /// For how long a waiter may be overtaken.
         patience: Duration,

@@ -93,8 +93,8 @@ pub(crate) const PATIENT_LOOKS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 1
 /// How often a request that does not wait tries to take the internal lock.
 pub(crate) const TRY_LOOKS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 32 };
 
-/// After so many looks, a thread that asks to be alone reserves the room: just before it yields for
-/// the first time. In a model, after the first look.
+/// After so many looks, a thread that asks to be alone reserves the room: before it yields for the
+/// first time, unless it had to ask first. In a model, after the first look.
 pub(crate) const LOOKS_BEFORE_RESERVATION: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 3 };
 
 /// How often it calls [`relax`] before the reservation.

@@ -22,7 +22,9 @@
 //!
 //! * The order is that of [`Policy::EVENTUAL`](crate::Policy::EVENTUAL): any request may take a
 //!   free lock, but no reader or writer in the queue is overtaken for longer than a millisecond.
-//!   After `unlock_fair` and `bump`, no later request enters before the first waiters.
+//!   After `bump`, no later request enters before the first waiters. The same is true of
+//!   `unlock_fair`, except if a waiter was woken before and has not run since: then a later request
+//!   may take the free lock.
 //! * No poisoning: a guard that a panic drops unlocks.
 //! * `RwLock<()>` has 24 bytes and `Mutex<()>` 16. Neither allocates memory before a request waits
 //!   (or asks for an upgradable lock).

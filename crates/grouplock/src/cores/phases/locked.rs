@@ -63,7 +63,7 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
 
     /// The word, and the session inside or last inside, if there was one.
     pub(super) fn name(&self) -> (u32, Option<&S>) {
-        // Relaxed: only the count changes while the lock is held.
+        // Relaxed: while the lock is held, no other thread changes the name or what depends on it.
         let word = self.core.word.load(Relaxed);
         // SAFETY: `LOCKED` is held, so no thread writes the name.
         (word, unsafe { self.core.name() })
