@@ -154,6 +154,14 @@ const MUTANTS: &[Mutant] = &[
         changes: &[("node = n.link.fas(Node::<M>::ENABLED, AcqRel); // 12", "node = Ptr::NIL; //")],
     },
     Mutant {
+        name: "steps_try_enters_behind_another_session",
+        text: HANDOVER_STEPS,
+        changes: &[(
+            "let inside = self.arrive(me, s, pred) || self.withdraw(me, s);",
+            "let inside = self.arrive(me, s, pred) || true;",
+        )],
+    },
+    Mutant {
         name: "steps_gives_up_while_another_stands_in",
         text: HANDOVER_STEPS,
         changes: &[("let back = self.flag(me).comes_back();", "let back = true;")],

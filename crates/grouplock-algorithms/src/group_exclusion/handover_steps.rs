@@ -17,9 +17,9 @@
 //!   `h`, and `h` had left.
 //!
 //! The tests of `GroupLock` over this algorithm check both, with loom and shuttle. The lab explores
-//! them over the ideal exit lock, with waiters that sleep and have line 12 made for them
-//! (`tests/steps` of `grouplock-mutants`): mutual exclusion, no state in which all wait, no read of
-//! dead contents.
+//! them with waiters that sleep and have line 12 made for them (`tests/steps` of
+//! `grouplock-mutants`): mutual exclusion, no state in which all wait, no read of dead contents.
+//! Over the ideal exit lock:
 //!
 //! | besides waiting for one of two sessions, a process may | two processes | states | three, one passage each | states |
 //! |---|---|---|---|---|
@@ -28,9 +28,12 @@
 //! | enter alone and change to session 1 | any number | 182,235 | not in the tests | |
 //! | change from a session to the other if it is the last | any number | 140,768 | not explored | |
 //! | try | two passages each | 156,625 | | 91,619 |
+//! | try session 1 | three passages each | 1,889,520 | not explored | |
 //!
-//! No process tries three times there, so no request that tries reaches a node that was used again,
-//! and none is withdrawn. Trying alone is not explored either.
+//! In its third passage a process uses its first node again. So in the last row requests that try
+//! follow an outdated hint and are withdrawn. (A text that lets them enter is convicted there.) Two
+//! processes were also explored over the published exit lock: waiting, 33,759 states, and giving
+//! up, 340,006, in any number of passages, and trying in one passage, 4,751.
 
 use super::handover_withdraw::{HandoverWithdraw, Node, Process};
 use crate::Session;

@@ -116,6 +116,14 @@ impl Options {
         }
     }
 
+    /// With so many bytes for the exploration, and again for the graph.
+    #[must_use]
+    pub fn memory(self, bytes: u64) -> Self {
+        // A state in one order: its marks and steps, and what the search for components keeps.
+        const EACH: u64 = 64;
+        Options { memory_limit: bytes, graph_limit: bytes / EACH, ..self }
+    }
+
     /// The size, as in "3 processes × 2 sessions, 2 passages each".
     pub fn size(&self, subject: &Subject) -> String {
         let Options { processes, sessions, passages, .. } = self;

@@ -65,7 +65,8 @@ impl Task {
 
     /// What to explore, and how.
     pub fn options(&self, subject: &Subject) -> Options {
-        let mut options = Options::new(subject, self.processes, self.sessions);
+        let options = Options::new(subject, self.processes, self.sessions);
+        let mut options = options.memory(4 << 30);
         (options.passages, options.deaths) = (self.passages, self.deaths);
         options.memory_model = self.memory_model;
         if self.basic {
@@ -169,7 +170,8 @@ impl Plan {
                 Task::new("handover", 3, 3),
                 Task::new("handover", 4, 2),
                 Task::new("handover-withdraw", 3, 2).passages(1),
-                Task::new("handover-withdraw", 3, 2).basic(),
+                Task::new("handover-withdraw", 3, 2),
+                Task::new("handover-withdraw", 3, 3),
                 Task::new("handover-withdraw+dvir-taubenfeld-1-swap", 3, 2).passages(1),
                 Task::new("recoverable", 3, 2).deaths(0),
                 Task::new("recoverable", 3, 2).deaths(1),

@@ -14,8 +14,10 @@ mod passages;
 use grouplock_lab::{Options, Outcome, Properties, Property, Subject, Verdict, check};
 use grouplock_mutants::{
     steps_change_in_company, steps_change_without_forward, steps_enable_forgets_line_12,
-    steps_gives_up_while_another_stands_in,
+    steps_gives_up_while_another_stands_in, steps_try_enters_behind_another_session,
 };
+
+use grouplock_algorithms::handover_withdraw::HandoverWithdraw;
 
 use memory::{Away, Ideal};
 use passages::Way::{GivesUp, Moved, Moves, Opened, Opens, Tries, Waits};
@@ -27,9 +29,12 @@ steps!(
     steps_change_without_forward::handover_withdraw,
     steps_enable_forgets_line_12::handover_withdraw,
     steps_gives_up_while_another_stands_in::handover_withdraw,
+    steps_try_enters_behind_another_session::handover_withdraw,
 );
 
-type Ships = grouplock_algorithms::handover_withdraw::HandoverWithdraw<Away, Ideal>;
+type Ships = HandoverWithdraw<Away, Ideal>;
+/// Over a published lock.
+type Published = HandoverWithdraw<Away>;
 
 macro_rules! ways {
     ($($name:ident: $($way:expr),*;)*) => {$(
@@ -48,6 +53,7 @@ ways! {
     Trying: Waits(1), Waits(2), Tries(1), Tries(2);
     Opening: Waits(1), Waits(2), Opens(1), Opened(1);
     Moving: Waits(1), Waits(2), Moves(1), Moved(1);
+    TryingBesideOne: Waits(1), Waits(2), Tries(1);
 }
 
 /// A request that tries reads contents that may be dead. So there, and in a mutant, the statements
@@ -66,12 +72,25 @@ fn explore<A: Steps, W: Ways>(processes: usize, passages: Option<u8>, believed: 
 }
 
 fn holds<W: Ways>(processes: usize, passages: Option<u8>, believed: bool) {
-    let outcome = explore::<Ships, W>(processes, passages, believed);
+    holds_over::<Ships, W>(processes, passages, believed);
+}
+
+fn holds_over<A: Steps, W: Ways>(processes: usize, passages: Option<u8>, believed: bool) {
+    let outcome = explore::<A, W>(processes, passages, believed);
     assert_eq!(outcome.verdict, Verdict::Holds, "{:?}", outcome.violation);
 }
 
 fn breaks<A: Steps, W: Ways>(processes: usize, believed: bool, property: Property) {
-    let outcome = explore::<A, W>(processes, Some(1), believed);
+    breaks_in::<A, W>(processes, 1, believed, property);
+}
+
+fn breaks_in<A: Steps, W: Ways>(
+    processes: usize,
+    passages: u8,
+    believed: bool,
+    property: Property,
+) {
+    let outcome = explore::<A, W>(processes, Some(passages), believed);
     assert_eq!(outcome.violation.map(|violation| violation.property), Some(property));
 }
 
@@ -82,6 +101,29 @@ fn two_processes_hold() {
     holds::<Moving>(2, None, true);
     holds::<Opening>(2, None, true);
     holds::<Trying>(2, Some(2), false);
+}
+
+/// In its third passage a process uses its first node again. So a request that tries may follow a
+/// node that it read when that node was enabled, and is of another session now. It is withdrawn.
+#[test]
+#[ignore = "17 s"]
+fn a_request_that_tried_by_an_old_node_is_withdrawn() {
+    holds::<TryingBesideOne>(2, Some(3), false);
+}
+
+/// So the exploration above has such requests.
+#[test]
+fn a_request_that_tried_by_an_old_node_must_be_withdrawn() {
+    type Enters =
+        steps_try_enters_behind_another_session::handover_withdraw::HandoverWithdraw<Away, Ideal>;
+    breaks_in::<Enters, TryingBesideOne>(2, 3, false, Property::MutualExclusion);
+}
+
+#[test]
+fn two_processes_hold_over_a_published_lock() {
+    holds_over::<Published, Sleeping>(2, None, true);
+    holds_over::<Published, GivingUp>(2, None, true);
+    holds_over::<Published, Trying>(2, Some(1), false);
 }
 
 #[test]

@@ -26,35 +26,35 @@ macro_rules! steps {
     ($($module:path),* $(,)?) => {$(
         const _: () = {
             use $module::{HandoverWithdraw, Process};
-            use crate::memory::{Away, Go, Ideal};
-            use grouplock_algorithms::Session;
+            use crate::memory::{Away, Go};
+            use grouplock_algorithms::{Session, raw::RawMutex};
 
-            type Lock = HandoverWithdraw<Away, Ideal>;
-            type Me = Process<Away, Ideal>;
+            type Lock<L> = HandoverWithdraw<Away, L>;
+            type Me<L> = Process<Away, L>;
 
-            impl crate::passages::Steps for Lock {
-                fn flag<'a>(&'a self, me: &Me) -> &'a Go {
-                    Lock::flag(self, me)
+            impl<L: RawMutex<Away> + 'static> crate::passages::Steps for Lock<L> {
+                fn flag<'a>(&'a self, me: &Me<L>) -> &'a Go {
+                    Self::flag(self, me)
                 }
-                unsafe fn ask(&self, me: &mut Me, session: Session) -> bool {
+                unsafe fn ask(&self, me: &mut Me<L>, session: Session) -> bool {
                     // SAFETY: the caller's promise, here and below.
-                    unsafe { Lock::ask(self, me, session) }
+                    unsafe { Self::ask(self, me, session) }
                 }
-                unsafe fn try_ask(&self, me: &mut Me, session: Session) -> bool {
+                unsafe fn try_ask(&self, me: &mut Me<L>, session: Session) -> bool {
                     // SAFETY: as above.
-                    unsafe { Lock::try_ask(self, me, session) }
+                    unsafe { Self::try_ask(self, me, session) }
                 }
-                unsafe fn look(&self, me: &mut Me) -> bool {
+                unsafe fn look(&self, me: &mut Me<L>) -> bool {
                     // SAFETY: as above.
-                    unsafe { Lock::look(self, me) }
+                    unsafe { Self::look(self, me) }
                 }
-                unsafe fn give_up(&self, me: &mut Me, session: Session) -> bool {
+                unsafe fn give_up(&self, me: &mut Me<L>, session: Session) -> bool {
                     // SAFETY: as above.
-                    unsafe { Lock::give_up(self, me, session) }
+                    unsafe { Self::give_up(self, me, session) }
                 }
-                unsafe fn change(&self, me: &mut Me, session: Session, if_last: bool) -> bool {
+                unsafe fn change(&self, me: &mut Me<L>, session: Session, if_last: bool) -> bool {
                     // SAFETY: as above.
-                    unsafe { Lock::change(self, me, session, if_last) }
+                    unsafe { Self::change(self, me, session, if_last) }
                 }
             }
         };

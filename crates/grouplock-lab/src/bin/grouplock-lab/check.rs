@@ -198,7 +198,7 @@ impl Arguments {
             let model = task.memory_model;
             return Err(format!("{property} is checked with --memory sc only, not with {model}"));
         }
-        Ok(Options { memory_limit, progress: show, ..task.options(subject) })
+        Ok(Options { progress: show, ..task.options(subject).memory(memory_limit) })
     }
 
     fn sampling(&self, drawn: Drawn) -> Sampling {
