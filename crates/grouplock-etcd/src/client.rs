@@ -3,10 +3,11 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-use grouplock_room::{RoomError, remote};
+use grouplock_room::RoomError;
+use grouplock_room::remote::{self, Clients};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Semaphore, oneshot};
 
@@ -43,21 +44,12 @@ pub(crate) struct Client {
 }
 
 /// The clients of this process.
-static CLIENTS: Mutex<Vec<(u32, Settings, Weak<Client>)>> = Mutex::new(Vec::new());
+static CLIENTS: Clients<Settings, Client> = Clients::new();
 
 impl Client {
     /// Returns the client for a place. Makes it if there is none.
     pub(crate) fn of(settings: Settings) -> Result<Arc<Self>, OpenError> {
-        let process = std::process::id();
-        let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
-        clients.retain(|(owner, _, client)| *owner == process && client.strong_count() > 0);
-        let known = clients.iter().find(|(_, known, _)| *known == settings);
-        if let Some(client) = known.and_then(|(_, _, client)| client.upgrade()) {
-            return Ok(client);
-        }
-        let client = Arc::new(Client::start(settings.clone())?);
-        clients.push((process, settings, Arc::downgrade(&client)));
-        Ok(client)
+        CLIENTS.at(settings.clone(), || Client::start(settings))
     }
 
     fn start(settings: Settings) -> Result<Self, OpenError> {

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Duration;
 
-use grouplock_room::{Place, RoomError, RoomName, remote};
+use grouplock_room::remote::{self, Clients};
+use grouplock_room::{Place, RoomError, RoomName};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
@@ -36,31 +36,18 @@ pub(super) struct Client {
     pid: u32,
     random: RandomState,
     processes: AtomicU64,
+    /// Itself, so that it does not end.
+    kept: OnceLock<Arc<Client>>,
 }
 
-static CLIENTS: Mutex<Vec<(String, Arc<Client>)>> = Mutex::new(Vec::new());
-
-fn known(clients: &[(String, Arc<Client>)], place: &str) -> Option<Arc<Client>> {
-    let mut here = clients.iter().filter(|(at, client)| at == place && client.is_ours());
-    here.next().map(|(_, client)| Arc::clone(client))
-}
+static CLIENTS: Clients<String, Client> = Clients::new();
 
 impl Client {
     /// Returns the client for a place. Makes it if there is none.
     pub(super) fn at(place: &Place) -> Result<Arc<Self>, RoomError> {
-        let name = place.to_string();
-        let lock = || CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(client) = known(&lock(), &name) {
-            return Ok(client);
-        }
-        // Not under the lock: other places must not wait for this one.
-        let new = Arc::new(Client::start(place)?);
-        let mut clients = lock();
-        // If another thread was faster, its client is the one.
-        Ok(known(&clients, &name).unwrap_or_else(|| {
-            clients.push((name, Arc::clone(&new)));
-            new
-        }))
+        let client = CLIENTS.at(place.to_string(), || Client::start(place))?;
+        client.kept.get_or_init(|| Arc::clone(&client));
+        Ok(client)
     }
 
     fn start(place: &Place) -> Result<Self, RoomError> {
@@ -83,7 +70,8 @@ impl Client {
         let gone = |_| RoomError::Backend("the thread that talks to the cluster has ended".into());
         let cluster = told.recv().map_err(gone)??;
         let (pid, processes) = (std::process::id(), AtomicU64::new(0));
-        Ok(Client { place: name, cluster, clock, orders, pid, random, processes })
+        let kept = OnceLock::new();
+        Ok(Client { place: name, cluster, clock, orders, pid, random, processes, kept })
     }
 
     pub(super) fn cluster(&self) -> &Cluster {

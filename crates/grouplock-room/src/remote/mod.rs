@@ -17,10 +17,12 @@
 //! Lost is final. A renewal that arrives after the end of the holding changes nothing, and [returns
 //! `false`](Desk::renewed).
 
+mod clients;
 mod suspended;
 #[cfg(test)]
 mod tests;
 
+pub use clients::Clients;
 #[cfg(feature = "conformance")]
 pub use suspended::pretend_to_sleep;
 pub use suspended::slept;

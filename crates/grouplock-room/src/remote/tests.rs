@@ -174,3 +174,35 @@ fn a_polled_request_is_woken_when_its_deadline_passes() {
     assert!(told.try_recv().is_ok());
     desk.failed(RoomError::Withdrawn);
 }
+
+#[test]
+fn all_threads_get_the_client_of_their_place_until_nothing_holds_it() {
+    let clients = Clients::<&str, String>::new();
+    let start = |place: &'static str| {
+        move || {
+            // Long enough for others to find that there is no client yet.
+            thread::sleep(Duration::from_millis(5));
+            Ok::<_, ()>(place.to_owned())
+        }
+    };
+    let got: Vec<_> = thread::scope(|scope| {
+        let clients = &clients;
+        let get = |place| scope.spawn(move || clients.at(place, start(place)).expect("it starts"));
+        let threads: Vec<_> = ["here", "there"].repeat(8).into_iter().map(get).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    });
+    for (at, client) in got.iter().enumerate() {
+        assert_eq!(**client, ["here", "there"][at % 2]);
+        assert!(Arc::ptr_eq(client, &got[at % 2]), "one for each place");
+    }
+    drop(got);
+    assert_eq!(clients.at("here", || Err("starts again")), Err("starts again"));
+}
+
+#[test]
+fn a_client_that_does_not_start_is_no_client() {
+    let clients = Clients::<u8, u8>::new();
+    assert_eq!(clients.at(1, || Err("no server")), Err("no server"));
+    let client = clients.at(1, || Ok::<_, ()>(7)).expect("it starts");
+    assert_eq!(clients.at(1, || Err("not called")), Ok(client));
+}
