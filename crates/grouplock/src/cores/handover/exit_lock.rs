@@ -1,16 +1,15 @@
-//! The exit lock. A running thread may pass sleeping threads, but only a bounded number of times.
+//! The exit lock. Running threads may pass threads that wait, but no thread starves.
 //!
 //! Handover needs a mutual exclusion lock of constant cost in which no thread starves. The papers
 //! use a lock that serves threads in strict order. If there are more threads than processors, that
 //! makes a convoy: once a thread sleeps for the lock, all later threads queue behind it, and every
 //! exit waits until a thread has woken up. So here the lock is a word that any thread may take
 //! while it is free. A thread that does not get the word joins a queue with strict order. Only the
-//! first thread of the queue waits for the word. After [`MAX_FAILED_WAKES`] wake-ups without
-//! success, the word is reserved for it.
+//! first thread of the queue waits for the word. Any number of threads may pass between two of its
+//! attempts. After [`MAX_FAILURES`] failed attempts, the word is reserved for it.
 //!
 //! So an exit costs a constant number of remote references, as in the papers: a bounded number of
-//! looks, the constant of the queue, and a constant for each of at most `MAX_FAILED_WAKES`
-//! wake-ups.
+//! looks, the constant of the queue, and a constant for each of at most `MAX_FAILURES` attempts.
 
 use std::fmt;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -30,8 +29,8 @@ const FIRST_ASLEEP: u32 = 2;
 /// Only the first thread of the queue may take the word.
 const RESERVED: u32 = 4;
 
-/// After so many wake-ups without success, the word is reserved for the first thread.
-const MAX_FAILED_WAKES: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 16 };
+/// After so many failed attempts, the word is reserved for the first thread.
+const MAX_FAILURES: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 16 };
 
 /// A thread looks so often before it sleeps, with pauses of some microseconds in all.
 const ROUNDS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 10 };
@@ -71,9 +70,10 @@ impl ExitLock {
         unsafe { self.queue.release(me) };
     }
 
-    /// The first thread of the queue waits. Only it sleeps on the word.
+    /// The first thread of the queue waits. Only it sleeps on the word. Each round of the loop is a
+    /// look of a bounded number, or counts as a failure.
     fn wait_first(&self) {
-        let (mut round, mut failed_wakes) = (0, 0);
+        let (mut round, mut failures) = (0, 0);
         loop {
             // Relaxed: `take` decides.
             let word = self.word.load(Relaxed);
@@ -84,17 +84,22 @@ impl ExitLock {
             } else if round < ROUNDS {
                 (0..1 << round).for_each(|_| sync::relax());
                 round += 1;
+                continue;
             } else {
-                let reserved = if failed_wakes < MAX_FAILED_WAKES { 0 } else { RESERVED };
-                let asleep = word | FIRST_ASLEEP | reserved;
+                let asleep = word | FIRST_ASLEEP;
                 // Relaxed: it publishes nothing.
                 if self.word.compare_exchange(word, asleep, Relaxed, Relaxed).is_ok() {
                     // Relaxed: `take` acquires.
                     while self.word.load(Relaxed) & FIRST_ASLEEP != 0 {
                         sync::wait(&self.word, asleep);
                     }
-                    (round, failed_wakes) = (0, failed_wakes + 1);
+                    round = 0;
                 }
+            }
+            failures += 1;
+            if failures == MAX_FAILURES {
+                // Relaxed: it publishes nothing. From now on no other thread takes a free word.
+                self.word.fetch_or(RESERVED, Relaxed);
             }
         }
     }
@@ -143,5 +148,53 @@ impl RawMutex<Park> for ExitLock {
 impl fmt::Debug for ExitLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ExitLock").field("word", &self.word.load(Relaxed)).finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn the_lock_is_reserved_for_a_thread_that_others_have_passed() {
+        let end = Instant::now() + Duration::from_secs(60);
+        let lock = &ExitLock::new(2).expect("any number of processes");
+        let mut me = lock.join().expect("any number of processes");
+        assert!(lock.take(0), "no thread is here");
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut me = lock.join().expect("any number of processes");
+                // SAFETY: it joined this lock, acquires, releases, and leaves.
+                unsafe {
+                    lock.acquire(&mut me);
+                    lock.release(&mut me);
+                    lock.leave(me);
+                }
+            });
+            let mut passed = 0;
+            loop {
+                let word = lock.word.load(Relaxed);
+                if word & RESERVED != 0 || Instant::now() > end {
+                    break;
+                }
+                if word & FIRST_ASLEEP == 0 {
+                    thread::yield_now();
+                    continue;
+                }
+                // A release, and a thread that takes the lock before the sleeping one runs.
+                lock.word.fetch_and(!FIRST_ASLEEP, Relaxed);
+                sync::wake_all(&lock.word);
+                passed += 1;
+            }
+            // SAFETY: this thread joined the lock and holds it.
+            unsafe { lock.release(&mut me) };
+            assert_eq!(passed, MAX_FAILURES, "each wake-up without success is a failure");
+        });
+        assert_eq!(lock.word.load(Relaxed), 0, "all have left");
+        // SAFETY: it is idle.
+        unsafe { lock.leave(me) };
     }
 }
