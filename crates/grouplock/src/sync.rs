@@ -1,6 +1,7 @@
 //! The atomics and the parking of the lock: those of std, loom or shuttle.
 //!
-//! This file is the whole difference between the lock that runs and the lock that a model explores.
+//! The lock that runs and the lock that a model explores differ here, and besides only in limits, in
+//! whether a thread's signal is used again, and in the registers of `Handover`.
 
 #[cfg(loom)]
 use loom as base;

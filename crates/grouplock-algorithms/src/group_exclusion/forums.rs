@@ -8,7 +8,7 @@
 //!
 //! * **Promises** mutual exclusion, starvation freedom, first-in-first-enabled and a bounded exit.
 //!   Forums (that is, sessions) are served in the order in which the first process of each batch
-//!   arrived. When a forum is served, all processes that wait for it at that moment are accepted
+//!   passes line 4. When a forum is served, all processes that wait for it at that moment are accepted
 //!   together.
 //! * **Costs** O(1) remote references with coherent caches and O(m) space for m forums, whatever
 //!   the number of processes. On distributed memory the cost has no bound.

@@ -28,8 +28,8 @@
 //! All are repeatable: equal options give equal figures. The largest cost *found* is a lower bound
 //! of the true one. [`bounds`] gives an upper bound, proven for any number of processes.
 //!
-//! If waiters can withdraw, each of these also runs with every other request withdrawn after a
-//! random time if it has to wait.
+//! If waiters can withdraw, random, round robin, victim and searched also run with every other
+//! request withdrawn after a random time if it has to wait.
 //!
 //! An [ideal latch](crate::ideal_latch) costs what its accesses cost: waiting for it is free. No
 //! process dies here.

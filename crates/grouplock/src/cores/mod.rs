@@ -83,8 +83,9 @@ pub unsafe trait Core: sealed::Sealed {
         None
     }
 
-    /// Enters if no wait is needed. It never waits, not even for another thread that compares or
-    /// clones sessions. So it may fail while another thread enters or leaves.
+    /// Enters if no wait for a holder is needed. [`Phases`] and [`Striped`] never wait here, not
+    /// even for another thread that compares or clones sessions. So it may fail while another
+    /// thread enters or leaves. `Handover` may wait for its exit lock.
     fn try_enter(&self, session: Option<Self::Session>) -> Option<Self::Pass>;
 
     /// Waits until inside, at most until `deadline`.

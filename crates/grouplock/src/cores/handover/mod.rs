@@ -62,9 +62,10 @@ type Process = <Algorithm as RawGroup<Park>>::Process;
 /// It has no policies and no [`at_most`](crate::GroupLock::at_most). What else differs:
 ///
 /// * **A thread that leaves, withdraws or drops a future may wait** for the exit lock of the
-///   algorithm. Each thread makes a constant number of steps under that lock. If the operating
-///   system stops a thread there, other threads cannot leave until it continues. No other wait is
-///   needed to leave.
+///   algorithm. A thread that admits a session wakes the sleeping waiters of it under that lock.
+///   Apart from that, each thread makes a constant number of steps there. If the operating system
+///   stops a thread there, other threads cannot leave until it continues. No other wait is needed
+///   to leave. A thread that withdraws while it is being admitted waits for that, and enters.
 /// * **`try_*`** enters if the room is empty, or if its session is inside and no request waits. It
 ///   does not wait until a holder leaves. If the end of the queue changes meanwhile, it may have to
 ///   withdraw its request, and then it may wait for the exit lock.
