@@ -27,6 +27,10 @@ fn inside(until: Instant) -> (Box<dyn Holding>, Desk) {
     (holding, desk)
 }
 
+fn earlier(time: Instant, seconds: u32) -> Instant {
+    time.checked_sub(seconds * SECOND).expect("the clock has such a time")
+}
+
 fn is_held(holding: &dyn Holding) -> bool {
     holding.watch().standing() == Standing::Held
 }
@@ -43,15 +47,15 @@ fn who_has_slept_is_told_when_others_may_enter() {
     let (holding, desk) = inside(until);
     let watch = holding.watch();
     remote::pretend_to_sleep(30 * SECOND);
-    assert_eq!(watch.valid_until(), Some(until - 30 * SECOND));
+    assert_eq!(watch.valid_until(), until.checked_sub(30 * SECOND));
     assert!(is_held(&*holding));
     remote::pretend_to_sleep(3570 * SECOND);
-    let end_of_lease = until - 3600 * SECOND;
+    let end_of_lease = earlier(until, 3600);
     assert_eq!(watch.valid_until(), Some(end_of_lease), "before anybody has noticed the loss");
     assert!(!is_held(&*holding));
     assert_eq!(watch.valid_until(), Some(end_of_lease + GRACE));
     remote::pretend_to_sleep(SECOND);
-    assert_eq!(watch.valid_until(), Some(end_of_lease + GRACE - SECOND));
+    assert_eq!(watch.valid_until(), (end_of_lease + GRACE).checked_sub(SECOND));
     end(&desk);
 }
 
@@ -83,8 +87,8 @@ fn a_renewal_after_a_suspend_does_not_restore_what_was_slept() {
     let (holding, desk) = inside(until);
     remote::pretend_to_sleep(40 * SECOND);
     // An old answer. The end that is known is later, and 40 seconds of it were slept.
-    assert!(desk.renewed(until - 50 * SECOND));
-    assert_eq!(holding.watch().valid_until(), Some(until - 40 * SECOND));
+    assert!(desk.renewed(earlier(until, 50)));
+    assert_eq!(holding.watch().valid_until(), until.checked_sub(40 * SECOND));
     remote::pretend_to_sleep(40 * SECOND);
     assert!(!is_held(&*holding));
     assert!(!desk.renewed(until), "it is too late");
@@ -97,8 +101,8 @@ fn a_grant_that_nobody_has_taken_yet_runs_out_too() {
     let (pending, desk) = remote::ask(HolderId::new("h"), Patience::Unlimited, || {});
     assert!(desk.granted(Grant { epoch: 1, recovered: None, valid_until: Some(until) }));
     remote::pretend_to_sleep(40 * SECOND);
-    assert!(desk.renewed(until - 50 * SECOND));
+    assert!(desk.renewed(earlier(until, 50)));
     let Ok(Submitted::Granted(holding)) = pending.submitted() else { panic!("it was granted") };
-    assert_eq!(holding.watch().valid_until(), Some(until - 40 * SECOND));
+    assert_eq!(holding.watch().valid_until(), until.checked_sub(40 * SECOND));
     end(&desk);
 }
