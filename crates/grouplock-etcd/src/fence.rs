@@ -29,10 +29,10 @@ use crate::settings::Settings;
 /// ```
 ///
 /// # Errors
-/// If `place` is not a place on etcd, or `room` is not the name of a room.
+/// If `place`, with the environment, is not a place on etcd, or `room` is not the name of a room.
 pub fn fence_key(place: &str, room: &str, guard: &Guard<'_>) -> Result<Vec<u8>, RoomError> {
     let place: Place = place.parse()?;
-    let settings = Settings::read(&place, |_| None)?;
+    let settings = Settings::of(&place)?;
     let holder = guard.holder();
     let group = keys::group(guard.session(), holder.as_str());
     Ok(Keys::of(&settings.prefix, &RoomName::new(room)?).entry(&group, holder.as_str()))

@@ -9,7 +9,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use grouplock_room::{Loss, remote};
+use grouplock_room::Loss;
+use grouplock_room::remote::{self, LeaseEnd};
 use tokio::sync::watch;
 use tokio::time::{sleep, sleep_until};
 
@@ -20,18 +21,36 @@ use crate::settings::Settings;
 
 /// The state of a lease.
 #[derive(Clone, Debug)]
-pub(crate) struct News {
-    /// The end of the trust, unless the machine is suspended.
-    pub(crate) until: Instant,
-    /// How long the machine had [`slept`](remote::slept) when the request for that time was sent.
-    slept: Duration,
+pub struct News {
+    /// The end of the trust. It counts what was slept since the request was sent.
+    end: LeaseEnd,
     /// Why the lease has ended.
-    pub(crate) over: Option<Loss>,
+    pub over: Option<Loss>,
 }
 
 impl News {
-    fn is_late(&self) -> bool {
-        self.until <= Instant::now() + remote::slept().saturating_sub(self.slept)
+    /// The state of a lease that is trusted until then.
+    pub fn new(end: LeaseEnd) -> Self {
+        News { end, over: None }
+    }
+
+    /// The end of the trust, unless the machine is suspended after this call.
+    pub fn until(&self) -> Instant {
+        self.end.instant()
+    }
+
+    /// Whether the lease can be trusted now.
+    pub fn is_good(&self) -> bool {
+        self.over.is_none() && !self.end.has_passed()
+    }
+
+    /// Returns `false` if the renewal comes too late.
+    pub fn renew(&mut self, end: LeaseEnd) -> bool {
+        let in_time = self.is_good();
+        if in_time {
+            self.end = end;
+        }
+        in_time
     }
 }
 
@@ -70,14 +89,14 @@ impl Lease {
             Err(failure) => return Err(failure),
         };
         let ttl = Duration::from_secs(ttl.max(1).cast_unsigned());
-        let news = News { until: sent + trusted(ttl), slept, over: None };
+        let news = News::new(LeaseEnd::new(sent + trusted(ttl), slept));
         Ok(Arc::new(Lease { id, ttl, news: watch::Sender::new(news) }))
     }
 
     /// The end of the trust; `None` if it has passed.
     pub(crate) fn good_until(&self) -> Option<Instant> {
         let news = self.news.borrow();
-        (news.over.is_none() && !news.is_late()).then_some(news.until)
+        news.is_good().then(|| news.until())
     }
 
     /// For how long after the end of the trust nobody else is admitted.
@@ -102,9 +121,10 @@ impl Lease {
     /// for it.
     pub(crate) async fn keep(self: Arc<Self>, rpc: Arc<Rpc>, uses_all_members: bool) {
         self.renew_while_possible(&rpc, uses_all_members).await;
-        // The last holder may work until that time.
-        let until = self.news.borrow().until + self.ttl.saturating_sub(trusted(self.ttl));
-        sleep_until(until.into()).await;
+        // The last holder may work until that time. After a suspend it needs a moment to learn of
+        // the loss.
+        let until = self.news.borrow().until().max(Instant::now());
+        sleep_until((until + self.ttl.saturating_sub(trusted(self.ttl))).into()).await;
         // If the servers cannot be reached for that long, the lease ends by itself.
         _ = rpc.revoke(self.id, Instant::now() + 2 * self.ttl).await;
     }
@@ -116,11 +136,12 @@ impl Lease {
                 _ = rpc.learn_members(Instant::now() + rpc.attempt).await;
             }
             sleep(self.ttl / 3).await;
-            let (until, slept) = (self.news.borrow().until, remote::slept());
+            let (until, slept) = (self.news.borrow().until(), remote::slept());
             match rpc.keep_alive(self.id, until).await {
                 Ok(answer) if answer.message.ttl > 0 => {
                     let ttl = Duration::from_secs(answer.message.ttl.cast_unsigned());
-                    if !self.renew(answer.sent + trusted(ttl), slept) {
+                    let end = LeaseEnd::new(answer.sent + trusted(ttl), slept);
+                    if !self.news.send_if_modified(|news| news.renew(end)) {
                         break self.end(late());
                     }
                 }
@@ -134,18 +155,6 @@ impl Lease {
                 }
             }
         }
-    }
-
-    /// Returns `false` if the renewal comes too late.
-    fn renew(&self, until: Instant, slept: Duration) -> bool {
-        self.news.send_if_modified(|news| {
-            let in_time = news.over.is_none() && !news.is_late();
-            if in_time {
-                // If the machine has slept since, the later end is valid only with the later sleep.
-                (news.until, news.slept) = (until, slept);
-            }
-            in_time
-        })
     }
 }
 

@@ -43,7 +43,8 @@ mod error;
 mod fence;
 #[doc(hidden)]
 pub mod keys;
-mod lease;
+#[doc(hidden)]
+pub mod lease;
 mod mirror;
 mod opener;
 #[doc(hidden)]

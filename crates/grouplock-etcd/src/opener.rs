@@ -18,8 +18,7 @@ pub fn opener() -> impl Opener {
 struct EtcdOpener;
 
 fn client(place: &Place) -> Result<Arc<Client>, RoomError> {
-    let settings = Settings::read(place, |name| std::env::var(name).ok())?;
-    Ok(Client::of(settings)?)
+    Ok(Client::of(Settings::of(place)?)?)
 }
 
 impl Opener for EtcdOpener {

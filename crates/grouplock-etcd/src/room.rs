@@ -47,12 +47,12 @@ impl EtcdRoom {
         }
     }
 
-    /// Returns whether the room has ever been used.
+    /// Returns whether the room has been used and not removed since.
     pub(crate) fn exists(&self) -> Result<bool, RoomError> {
-        let (client, all) = (Arc::clone(&self.client), self.keys.all());
-        let range = self
-            .client
-            .wait_for(async move { client.rpc.range(&all, true, 1, client.patience()).await })?;
+        let (client, remains) = (Arc::clone(&self.client), self.keys.remains());
+        let range = self.client.wait_for(async move {
+            client.rpc.range(&remains, true, 1, client.patience()).await
+        })?;
         Ok(!range.kvs.is_empty())
     }
 

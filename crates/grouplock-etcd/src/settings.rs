@@ -57,6 +57,11 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Reads a place and the environment.
+    pub(crate) fn of(place: &Place) -> Result<Self, RoomError> {
+        Settings::read(place, |name| std::env::var(name).ok())
+    }
+
     /// Reads a place. `variable` gives what the place leaves out.
     pub fn read(
         place: &Place,

@@ -343,7 +343,7 @@ impl Visit {
                         match latest.over {
                             Some(loss) => return self.desk.lost(loss),
                             None if changed.is_err() => break,
-                            None => _ = self.desk.renewed(latest.until),
+                            None => _ = self.desk.renewed(latest.until()),
                         }
                     }
                 }
@@ -467,8 +467,8 @@ async fn over(news: &mut tokio::sync::watch::Receiver<crate::lease::News>) -> Lo
         }
         tokio::select! {
             changed = news.changed() => if changed.is_err() { return forgotten() },
-            () = sleep_until(latest.until.into()) => {
-                if news.borrow().until <= Instant::now() { return forgotten() }
+            () = sleep_until(latest.until().into()) => {
+                if news.borrow().until() <= Instant::now() { return forgotten() }
             }
         }
     }

@@ -90,8 +90,8 @@ quartiles in parentheses.
   `Unlock` of etcd's lock service over a connection that stays open, with a lease that lasts and needs no renewal, by a runtime on the
   calling thread. Each party is a process of its own.
 * **hand-over**: one process is inside, one of another session waits: from the moment the first begins to leave until the other is inside.
-  For a room it makes no difference how long the other has waited. For etcd's lock it does: the lock watches the key before its own from a
-  revision that is already past, and etcd 3.4 serves such watches only every 100 ms.
+  With etcd's lock a waiter that has just come waits longer: it watches the key before its own from a revision that is already past, and etcd
+  3.4 serves such watches only every 100 ms.
 * **300 of the session are inside**: all of them of one other process. Compared with an empty room.
 * **four compete**: four processes with a session each enter and leave for a second as fast as they can: the time per entry.
 * **programs**: `grouplock run --at etcd://… ROOM SESSION -- COMMAND` and `etcdctl lock NAME COMMAND`. Alone: from the start of the program to its end,
@@ -101,7 +101,7 @@ quartiles in parentheses.
 Why a room takes longer than the RPC when it is alone: entering and leaving are one request each for both. But a room writes two keys where the
 lock writes one (the position in the queue, and a mark by which others learn of a death). It looks for others and for the dead
 in the same transaction. And it makes its requests on a thread of its own, so that any number of threads and tasks share a connection, a
-lease and a watch. The slower the disk, the smaller the difference.
+lease and a watch.
 
 To repeat it: `cargo build --release -p grouplock-cli --features etcd && cargo run --release -p grouplock-bench -- etcd --out docs/benchmarks/etcd.md`
 ",

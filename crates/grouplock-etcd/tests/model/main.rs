@@ -3,6 +3,7 @@
 
 mod asks;
 mod keys;
+mod lease;
 mod settings;
 mod store;
 mod truth;
@@ -84,7 +85,8 @@ fn two_that_withdraw_on_a_bad_network_with_expiring_leases() {
     }
 }
 
-/// Every client enters twice, so that old requests meet new ones. For `cargo xtask soak`.
+/// The faults together, and clients that enter twice, so that old requests meet new ones. For
+/// `cargo xtask soak`.
 #[test]
 #[ignore = "takes minutes; cargo xtask soak runs it"]
 fn soak_three_with_everything() {

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use grouplock_etcd::settings::Settings;
-use grouplock_room::RoomError;
+use grouplock_room::{Room, RoomError};
+use grouplock_testing::Scratch;
+use grouplock_testing::actor::{self, Actor};
 
 fn read(position: &str, variables: &[(&str, &str)]) -> Result<Settings, RoomError> {
     let position = position.parse()?;
@@ -57,4 +59,28 @@ fn nonsense_is_refused_with_what_was_expected() {
     let alone = read("etcd://a:1", &[("GROUPLOCK_ETCD_PASSWORD", "sesame")]).unwrap_err();
     assert!(alone.to_string().contains("GROUPLOCK_ETCD_USER"), "{alone}");
     assert!(!alone.to_string().contains("sesame"));
+}
+
+/// The room may be of any kind: the key depends on the place, the name and the guard.
+#[test]
+fn the_fence_needs_no_more_than_the_room() {
+    let variables = [
+        ("GROUPLOCK_ETCD_CACERT", "/ca"),
+        ("GROUPLOCK_ETCD_USER", "me"),
+        ("GROUPLOCK_ETCD_PASSWORD", "open sesame"),
+    ];
+    if actor::role().is_some() {
+        let scratch = Scratch::new();
+        let room = Room::open(scratch.path(), "build").unwrap();
+        let inside = room.enter("release").unwrap();
+        let place = "etcd://a:1/our?cert=/c&key=/k";
+        let fence = grouplock_etcd::fence_key(place, "build", &inside);
+        let fence = fence.map(|key| String::from_utf8(key).unwrap());
+        let expected = format!("our/build/q/72656c65617365/{}", inside.holder());
+        return actor::say(&format!("{:?}", fence.map(|fence| fence == expected)));
+    }
+    let (_, module) = module_path!().split_once("::").expect("a module is in a crate");
+    let test = format!("{module}::the_fence_needs_no_more_than_the_room");
+    let with = Actor::start_by(&test, &[""], |program| _ = program.envs(variables));
+    assert_eq!(with.hear().as_deref(), Some("Ok(true)"));
 }

@@ -176,6 +176,11 @@ fn a_room_that_nobody_uses_can_be_removed() {
     let left = server.told(&["get", "--prefix", prefix(&place), "--keys-only"]);
     assert_eq!(left.trim(), "");
     assert_eq!(places.list(place.as_str()).expect("none"), []);
+    // A tombstone stays until its lease ends, and makes no room.
+    server.told(&["put", &format!("{}/removed/t/0-0", prefix(&place)), ""]);
+    assert_eq!(places.list(place.as_str()).expect("none"), []);
+    let error = places.open(place.as_str(), "removed", &RoomOptions::new().existing(true));
+    assert!(matches!(error, Err(RoomError::NoSuchRoom { .. })), "{error:?}");
     // An open handle makes the room again.
     room.enter("b").expect("it is empty").leave().expect("it can be left");
     assert_eq!(places.list(place.as_str()).expect("one").len(), 1);

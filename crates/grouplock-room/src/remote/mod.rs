@@ -25,7 +25,7 @@ mod tests;
 pub use clients::Clients;
 #[cfg(feature = "conformance")]
 pub use suspended::pretend_to_sleep;
-pub use suspended::slept;
+pub use suspended::{LeaseEnd, slept};
 
 use std::fmt;
 use std::io;
@@ -74,7 +74,8 @@ pub struct Grant {
     /// The last death inside, if it must be reported.
     pub recovered: Option<Recovered>,
     /// When the holding ends, unless it is [renewed](Desk::renewed). It is a time of this machine's
-    /// clock before others can enter.
+    /// clock before others can enter. The task that asked earlier takes off the time for which the
+    /// machine was suspended since ([`LeaseEnd`]).
     pub valid_until: Option<Instant>,
 }
 
@@ -107,13 +108,8 @@ pub fn ask(
     patience: Patience,
     end: impl FnOnce() + Send + 'static,
 ) -> (PendingRequest, Desk) {
-    let state = State {
-        stage: Stage::Asked,
-        end: Some(Box::new(end)),
-        waker: None,
-        grace: Duration::ZERO,
-        slept: slept(),
-    };
+    let state =
+        State { stage: Stage::Asked, end: Some(Box::new(end)), waker: None, grace: Duration::ZERO };
     let exchange =
         Arc::new(Exchange { holder, patience, state: Mutex::new(state), changed: Condvar::new() });
     (
@@ -138,25 +134,20 @@ struct State {
     waker: Option<Waker>,
     /// For how long after the end of a lease the servers still admit no other session.
     grace: Duration,
-    /// How long the machine had [`slept`] when the last message from the servers arrived.
-    slept: Duration,
 }
 
 enum Stage {
     Asked,
     Queued,
     Failed(Option<RoomError>),
-    Granted(Grant),
-    Held {
-        valid_until: Option<Instant>,
-        /// How long the machine had [`slept`] when `valid_until` was set.
-        slept: Duration,
-    },
+    /// With the end of the lease, as in `Held`.
+    Granted(Grant, Option<LeaseEnd>),
+    Held(Option<LeaseEnd>),
     /// The program has ended it. The servers have not confirmed it yet.
     Leaving,
     Left,
     /// With the time from which others may be inside.
-    Lost(Loss, Instant),
+    Lost(Loss, LeaseEnd),
 }
 
 impl Exchange {
@@ -211,19 +202,18 @@ impl Exchange {
 impl State {
     /// Turns a grant into a holding. Its lease may already be over.
     fn take_grant(&mut self) -> Option<Grant> {
-        let Stage::Granted(grant) = &self.stage else { return None };
-        let grant = grant.clone();
-        self.stage = Stage::Held { valid_until: grant.valid_until, slept: self.slept };
+        let Stage::Granted(grant, end) = &self.stage else { return None };
+        let (grant, end) = (grant.clone(), *end);
+        self.stage = Stage::Held(end);
         Some(grant)
     }
 
-    /// Marks the holding as lost if its lease is over. A lease also runs while the machine is
-    /// suspended, but the clock of [`Instant`] does not.
+    /// Marks the holding as lost if its lease is over.
     fn lose_if_late(&mut self) {
-        if let Stage::Held { valid_until: Some(until), slept: before } = self.stage
-            && until <= Instant::now() + slept().saturating_sub(before)
+        if let Stage::Held(Some(end)) = self.stage
+            && end.has_passed()
         {
-            self.stage = Stage::Lost(late(), until + self.grace);
+            self.stage = Stage::Lost(late(), (end.instant() + self.grace).into());
         }
     }
 
@@ -232,14 +222,14 @@ impl State {
         match &self.stage {
             Stage::Lost(loss, _) => Standing::Lost(loss.clone()),
             Stage::Leaving | Stage::Left | Stage::Failed(_) => Standing::Left,
-            Stage::Asked | Stage::Queued | Stage::Granted(_) | Stage::Held { .. } => Standing::Held,
+            Stage::Asked | Stage::Queued | Stage::Granted(..) | Stage::Held(_) => Standing::Held,
         }
     }
 
     fn valid_until(&self) -> Option<Instant> {
         match &self.stage {
-            Stage::Held { valid_until, .. } => *valid_until,
-            Stage::Lost(_, others_enter) => Some(*others_enter),
+            Stage::Held(end) => end.map(|end| end.instant()),
+            Stage::Lost(_, others_enter) => Some(others_enter.instant()),
             _ => None,
         }
     }
@@ -284,11 +274,11 @@ impl Desk {
     /// Then the task must leave the room.
     #[must_use = "if the grant is not wanted, leave the room"]
     pub fn granted(&self, grant: Grant) -> bool {
-        let mut state = self.exchange.lock();
+        let state = self.exchange.lock();
         let wanted = matches!(state.stage, Stage::Asked | Stage::Queued);
         if wanted {
-            state.slept = slept();
-            self.exchange.advance(state, Stage::Granted(grant));
+            let end = grant.valid_until.map(LeaseEnd::from);
+            self.exchange.advance(state, Stage::Granted(grant, end));
         }
         wanted
     }
@@ -313,21 +303,19 @@ impl Desk {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// The lease is valid until then. Returns `false` if the holding has ended, for example because
-    /// the renewal came too late.
+    /// The lease is valid until then: a time as in [`Grant::valid_until`]. Returns `false` if the
+    /// holding has ended, for example because the renewal came too late.
     pub fn renewed(&self, until: Instant) -> bool {
         let mut state = self.exchange.lock();
         state.lose_if_late();
-        let later = |old: Option<Instant>| Some(old.map_or(until, |old| old.max(until)));
         match &mut state.stage {
-            Stage::Granted(grant) => grant.valid_until = later(grant.valid_until),
-            Stage::Held { valid_until, slept: then } => {
-                *valid_until = later(*valid_until);
-                *then = slept();
+            Stage::Granted(_, end) | Stage::Held(end) => {
+                if end.is_none_or(|end| end.instant() < until) {
+                    *end = Some(until.into());
+                }
             }
             _ => return false,
         }
-        state.slept = slept();
         drop(state);
         self.exchange.changed.notify_all();
         true
@@ -342,8 +330,8 @@ impl Desk {
             Stage::Asked | Stage::Queued => {
                 self.exchange.advance(state, Stage::Failed(Some(RoomError::Lost(loss))));
             }
-            Stage::Granted(_) | Stage::Held { .. } | Stage::Leaving => {
-                self.exchange.advance(state, Stage::Lost(loss, Instant::now()));
+            Stage::Granted(..) | Stage::Held(_) | Stage::Leaving => {
+                self.exchange.advance(state, Stage::Lost(loss, Instant::now().into()));
             }
             Stage::Failed(_) | Stage::Left => {}
             Stage::Lost(..) => self.exchange.changed.notify_all(),
@@ -361,7 +349,7 @@ impl Desk {
     /// Whether the program waits for the grant or holds it.
     pub fn wanted(&self) -> bool {
         let state = self.exchange.lock();
-        matches!(state.stage, Stage::Asked | Stage::Queued | Stage::Granted(_) | Stage::Held { .. })
+        matches!(state.stage, Stage::Asked | Stage::Queued | Stage::Granted(..) | Stage::Held(_))
     }
 }
 
