@@ -202,7 +202,7 @@ fn switching_survives_a_waker_that_panics() {
     assert_free(&lock);
 }
 
-/// A waker whose second clone panics.
+/// A waker whose first clone panics.
 fn unclonable() -> Waker {
     use std::task::{RawWaker, RawWakerVTable};
     static CLONES: AtomicUsize = AtomicUsize::new(0);
