@@ -253,6 +253,8 @@ impl Watchman {
 
 #[cfg(test)]
 mod tests {
+    use grouplock_testing::until;
+
     use super::*;
 
     fn shell(script: &str) -> Program {
@@ -260,27 +262,35 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_takes_too_long_is_killed_with_its_children() {
-        let ended =
-            shell("echo $$; sleep 600 & wait").watched(Duration::from_millis(300), |_| None);
+    fn a_program_that_takes_too_long_is_killed() {
+        let ended = shell("sleep 600").watched(Duration::from_millis(300), |_| None);
         assert!(ended.cut_off && ended.trouble.is_some_and(|why| why.contains("longer")));
         assert!(ended.took < Duration::from_secs(60));
-        let group = ended.output.trim().to_owned();
-        // Killed processes exist until they are reaped. A process in that state is dead.
-        let alive = format!("ps -o stat= -g {group} | grep -v Z");
-        let left = shell(&alive).watched(LIMIT, |_| None);
-        assert_eq!(left.output, "", "nothing of the group runs");
+    }
+
+    /// The living processes of a group. Killed processes exist until they are reaped.
+    fn alive(group: &str) -> usize {
+        let all = shell("ps -eo pgid=,stat=").watched(LIMIT, |_| None).output;
+        assert!(all.lines().count() > 1, "{all}");
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let of_group = all.lines().map(words).filter(|line| line[0] == group);
+        of_group.filter(|line| !line[1].starts_with('Z')).count()
     }
 
     #[test]
-    fn a_program_is_killed_for_what_it_says() {
-        let mut seen = String::new();
-        let ended = shell("echo one; echo two >&2; sleep 600").watched(LIMIT, |text| {
+    fn a_program_is_killed_with_its_children_for_what_it_says() {
+        let (mut seen, mut before) = (String::new(), 0);
+        let ended = shell("sleep 600 & echo $$; echo two >&2; wait").watched(LIMIT, |text| {
             seen.push_str(text);
-            seen.contains("two").then(|| "it said two".to_owned())
+            let group = seen.strip_suffix("\ntwo\n")?;
+            // It is called once more after the kill.
+            before = alive(group).max(before);
+            Some("it said two".to_owned())
         });
-        assert_eq!(ended.output, "one\ntwo\n");
         assert!(ended.cut_off && ended.trouble.is_some_and(|why| why.contains("it said two")));
+        assert_eq!(before, 2, "the shell and its child");
+        let group = ended.output.strip_suffix("\ntwo\n").expect("all its output");
+        until("nothing of the group runs", || alive(group) == 0);
     }
 
     #[test]

@@ -242,7 +242,7 @@ fn explore(given: &Given) -> Results {
 
 /// All mutants, those of CI included.
 fn all_mutants(given: &Given) -> Results {
-    let tried = mutants::named(&[]).and_then(|all| mutants::run(&all, Some(given.end)));
+    let tried = mutants::in_turns().and_then(|all| mutants::run(&all, Some(given.end)));
     let how = match tried {
         Ok((text, true)) => Reached::Ended(text),
         Ok((text, false)) => Reached::CutOff(text),

@@ -198,6 +198,7 @@ fn whoever_lives_gets_in_wherever_the_others_died() {
             }
             assert!(!others.is_empty(), "no place is free again");
             cases += 1;
+            assert!(cases < 100_000, "more steps than any request or exit has");
             if left {
                 break;
             }

@@ -200,7 +200,7 @@ fn an_acquire_that_cannot_is_124_and_leaves_nobody() {
 fn an_acquire_that_is_killed_before_it_has_printed_the_token_holds_nothing() {
     let place = Place::new();
     let (reader, mut writer) = std::io::pipe().expect("there are descriptors");
-    // The disk is full, so that the token cannot be printed.
+    // The pipe is full, so that the token cannot be printed.
     fcntl(&writer, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).expect("it is open");
     while writer.write(&[0; 4096]).is_ok() {}
     fcntl(&writer, FcntlArg::F_SETFL(OFlag::empty())).expect("it is open");

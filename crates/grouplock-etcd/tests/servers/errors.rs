@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use grouplock_room::{Places, Policy, Room, RoomError, RoomOptions};
+use grouplock_testing::until;
 
 fn open(place: &str, options: &RoomOptions) -> Result<Room, RoomError> {
     Places::new().with(grouplock_etcd::opener()).open(place, "room", options)
@@ -70,6 +71,7 @@ fn one_of_the_servers_is_enough() {
     let Some(server) = server::shared() else { return };
     let nobody = server::free_port();
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    silent.set_nonblocking(true).expect("it is bound");
     let place = format!(
         "etcd://127.0.0.1:{nobody},{},{}/{}?ttl=3",
         silent.local_addr().expect("it is bound"),
@@ -77,11 +79,16 @@ fn one_of_the_servers_is_enough() {
         server::fresh_prefix()
     );
     let room = open(&place, &RoomOptions::new()).expect("nothing is asked yet");
+    // How often the silent one was asked since the last time: each attempt has its connection.
+    let asked = || std::iter::from_fn(|| silent.accept().ok()).count();
     let guard = room.enter("s").expect("the third answers");
-    let started = Instant::now();
-    let other = room.enter("s").expect("it is asked first now");
-    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
-    drop((guard, other));
+    assert!(asked() > 0, "it is asked before the third");
+    // On a busy machine, the third may be too slow for one attempt.
+    until("the third is asked first now", || {
+        room.enter("s").expect("it is shared").leave().expect("it can be left");
+        asked() == 0
+    });
+    drop(guard);
 }
 
 #[test]

@@ -129,6 +129,7 @@ fn a_flipped_bit_in_a_log_that_was_written_anew_is_damage() {
     let mut longest = 0;
     while storage.length() >= longest {
         longest = storage.length();
+        assert!(longest < 16 * SMALL, "it is never written anew");
         storage.commit(many()).unwrap();
     }
     drop(storage);
@@ -189,6 +190,7 @@ fn a_long_log_is_written_anew_and_says_the_same() {
             (room(&format!("room {}", number % 700)), vote(grant))
         });
         storage.commit(records.collect()).unwrap();
+        assert!(grant < 1_000_000, "it is not written anew twice");
         shrunk += u32::from(storage.length() < longest);
         longest = storage.length();
         assert_eq!(fs::metadata(scratch.join("log")).unwrap().len(), storage.length());
@@ -212,6 +214,7 @@ fn a_log_that_cannot_be_written_anew_goes_on_growing() {
     let mut grant = 0;
     while storage.length() < 8 * SMALL {
         grant += 1;
+        assert!(grant < 100, "it does not grow");
         storage.commit(many(grant)).unwrap();
     }
     let rooms = storage.rooms().clone();
@@ -223,6 +226,7 @@ fn a_log_that_cannot_be_written_anew_goes_on_growing() {
     let long = storage.length();
     while storage.length() >= long {
         grant += 1;
+        assert!(grant < 200, "it is not written anew");
         storage.commit(many(grant)).unwrap();
     }
     let rooms = storage.rooms().clone();

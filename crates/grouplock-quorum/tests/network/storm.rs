@@ -119,10 +119,14 @@ fn storm(members: u16, clients: usize, time: Duration) -> Done {
     std::fs::write(cluster.scratch.path().join("stop"), "").expect("it can be written");
     let deadline = Instant::now() + PATIENCE;
     for child in &mut walkers.children {
-        while child.try_wait().expect("it is our child").is_none() {
+        let status = loop {
             assert!(Instant::now() < deadline, "a client does not end");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+            match child.try_wait().expect("it is our child") {
+                Some(status) => break status,
+                None => std::thread::sleep(Duration::from_millis(10)),
+            }
+        };
+        assert!(status.success(), "a client ended with {status}");
     }
     done.stays_after = stays();
     assert!(done.members_killed > 0 && done.stays > 0, "{done:?}");

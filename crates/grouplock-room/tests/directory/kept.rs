@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, TryRecvError};
 
 use grouplock_room::{Room, RoomError};
 
@@ -35,12 +35,14 @@ fn a_place_lasts_until_the_last_descriptor_is_closed() {
 fn a_place_that_changes_hands_is_never_taken_for_that_of_a_dead() {
     let scratch = Scratch::new();
     let (room, file) = open(&scratch);
-    let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        // Dropped at the end, also by a panic: then the looker ends.
+        let (go_on, told) = mpsc::channel::<()>();
+        let scratch = &scratch;
         // A request that cannot wait checks whether the holders live.
-        let looker = scope.spawn(|| {
-            let (room, _) = open(&scratch);
-            while !stop.load(Ordering::SeqCst) {
+        let looker = scope.spawn(move || {
+            let (room, _) = open(scratch);
+            while told.try_recv() == Err(TryRecvError::Empty) {
                 match room.try_enter("t") {
                     Ok(guard) => drop(guard),
                     Err(error) => assert!(error.is_conflict(), "{error}"),
@@ -53,7 +55,7 @@ fn a_place_that_changes_hands_is_never_taken_for_that_of_a_dead() {
             let left = room.leave_kept(file.as_fd(), false).expect("it can be left");
             assert!(left, "round {round}: it was taken away");
         }
-        stop.store(true, Ordering::SeqCst);
+        drop(go_on);
         looker.join().expect("it found nothing wrong");
     });
     assert_eq!(room.snapshot().expect("it can be looked at").deaths, 0);

@@ -10,13 +10,10 @@ pub(crate) use grouplock_testing::overlaps::{Nanos, now};
 pub(crate) fn at(instant: Instant) -> Nanos {
     static ORIGIN: OnceLock<(Instant, Nanos)> = OnceLock::new();
     let (origin, nanos) = *ORIGIN.get_or_init(|| {
-        loop {
-            let (before, nanos) = (Instant::now(), now());
-            // Try again if the process was suspended in between.
-            if before.elapsed() < Duration::from_micros(20) {
-                return (before, nanos);
-            }
-        }
+        // Again if the process was suspended in between.
+        let mut pairs = (0..100_000).map(|_| (Instant::now(), now()));
+        let near = pairs.find(|(before, _)| before.elapsed() < Duration::from_micros(20));
+        near.expect("two clocks can be read within 20 µs")
     });
     match instant.checked_duration_since(origin) {
         Some(later) => nanos + later.as_nanos() as Nanos,

@@ -124,8 +124,11 @@ impl Walker {
         _ = self.child.wait();
     }
 
+    /// Whether it has ended. It must have succeeded.
     pub(crate) fn has_ended(&mut self) -> bool {
-        self.child.try_wait().is_ok_and(|status| status.is_some())
+        let status = self.child.try_wait().expect("it is our child");
+        assert!(status.is_none_or(|it| it.success()), "{} ended with {status:?}", self.name);
+        status.is_some()
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
 use std::thread;
+
+use crate::common::LATE;
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -36,8 +38,12 @@ pub(crate) fn run(threads: usize, works: impl IntoIterator<Item = Work>) {
         for _ in 0..threads {
             scope.spawn(|| {
                 loop {
-                    let next = queue.lock().expect("no panic while it is held").recv();
-                    let Ok(task) = next else { return };
+                    // A panic here ends the other threads too: they share the mutex.
+                    let task = match queue.lock().expect("a task is ready").recv_timeout(LATE) {
+                        Ok(task) => task,
+                        Err(RecvTimeoutError::Disconnected) => return,
+                        Err(RecvTimeoutError::Timeout) => panic!("for {LATE:?} no task was woken"),
+                    };
                     let waker = Waker::from(Arc::clone(&task));
                     let mut work = task.work.lock().expect("tasks do not panic");
                     if let Some(future) = work.as_mut()
