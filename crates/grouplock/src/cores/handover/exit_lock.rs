@@ -167,12 +167,12 @@ mod tests {
         thread::scope(|scope| {
             scope.spawn(|| {
                 let mut me = lock.join().expect("any number of processes");
-                // SAFETY: it joined this lock, acquires, releases, and leaves.
-                unsafe {
-                    lock.acquire(&mut me);
-                    lock.release(&mut me);
-                    lock.leave(me);
-                }
+                // SAFETY: it joined this lock, and is idle.
+                unsafe { lock.acquire(&mut me) };
+                // SAFETY: it has acquired the lock.
+                unsafe { lock.release(&mut me) };
+                // SAFETY: it is idle again.
+                unsafe { lock.leave(me) };
             });
             let mut passed = 0;
             loop {
