@@ -97,7 +97,7 @@ impl Arbiter {
             if owner.stage > stage {
                 return;
             }
-            self.heard = self.heard.later(heard);
+            self.heard = heard;
             if rank < owner {
                 self.vote.owner = Some((rank, grant));
             }
@@ -114,7 +114,7 @@ impl Arbiter {
                 if known.stage == stage
                     && let Some(last) = self.queue.get_mut(&known)
                 {
-                    *last = last.later(heard);
+                    *last = heard;
                 }
                 return;
             }
@@ -250,11 +250,16 @@ impl Arbiter {
         self.told = rival;
     }
 
-    /// Repeats the last message to `peer`, which may be lost.
+    /// Repeats the last message to `peer`, which may be lost. `peer` may have restarted with another
+    /// clock, to which the times of its earlier requests mean nothing.
     pub(crate) fn reconnect(&mut self, peer: MemberId, world: &mut World<'_>) {
+        if let Some((_, heard)) = self.queue.iter_mut().find(|(rank, _)| rank.member == peer) {
+            heard.sent = Time::ZERO;
+        }
         let Some((owner, grant)) = self.vote.owner.filter(|(owner, _)| owner.member == peer) else {
             return;
         };
+        self.heard.sent = Time::ZERO;
         let stage = owner.stage;
         match self.rival(peer) {
             Some(best) if best < owner => {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// The core has no clock. It compares times of different members only to rank requests. If a clock
 /// is wrong by a second, the requests of its member count as a second older or younger. Nothing
-/// worse happens.
+/// worse happens, also if the clock of a member goes back when it restarts.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -51,17 +51,11 @@ impl fmt::Display for Time {
     }
 }
 
-/// The last message from somebody: when it arrived, by our clock, and when it was sent, by the
-/// clock of the sender.
+/// The last message from somebody that arrived: when, by our clock, and when it was sent, by the
+/// clock of the sender. Only the sender compares the latter. Its clock may go back when it restarts,
+/// so the last message may have an earlier time than those before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Heard {
     pub(crate) at: Time,
     pub(crate) sent: Time,
-}
-
-impl Heard {
-    /// The message that was sent later. Messages may overtake each other.
-    pub(crate) fn later(self, other: Heard) -> Heard {
-        if other.sent >= self.sent { other } else { self }
-    }
 }

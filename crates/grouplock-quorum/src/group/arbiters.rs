@@ -21,6 +21,8 @@ impl Group {
         if stage != self.stage {
             return;
         }
+        // If the time is still to come, it is from before a restart, by a clock that was ahead.
+        let heard = if heard > world.now { Time::ZERO } else { heard };
         match &mut self.state {
             State::Wanting(wanting) => {
                 if wanting.yielded.get(&arbiter).is_some_and(|yielded| grant <= *yielded) {

@@ -62,7 +62,7 @@ pub(super) fn votes(records: &Records) -> u64 {
 }
 
 /// `GROUPLOCK_TEST_KILL_AT_VOTE`: the vote after which the process is killed. The vote is saved but
-/// not sent.
+/// not sent. `GROUPLOCK_TEST_HANG`: after its first vote the engine does nothing more.
 pub(super) fn after_commit(votes: u64) {
     static VOTES: AtomicU64 = AtomicU64::new(0);
     let before = VOTES.fetch_add(votes, SeqCst);
@@ -72,8 +72,15 @@ pub(super) fn after_commit(votes: u64) {
     {
         let me = nix::unistd::Pid::this();
         _ = nix::sys::signal::kill(me, nix::sys::signal::Signal::SIGKILL);
-        loop {
-            std::thread::park();
-        }
+        hang();
+    }
+    if votes > 0 && text("GROUPLOCK_TEST_HANG").is_some() {
+        hang();
+    }
+}
+
+fn hang() -> ! {
+    loop {
+        std::thread::park();
     }
 }

@@ -37,6 +37,10 @@ impl Answer {
     fn text(status: &'static str, body: &str) -> Self {
         Answer { status, kind: "text/plain; charset=utf-8", body: format!("{body}\n") }
     }
+
+    fn unavailable() -> Self {
+        Answer::text("503 Service Unavailable", "this member does not answer, or is stopping")
+    }
 }
 
 /// Serves requests, forever.
@@ -132,10 +136,7 @@ async fn answer(shared: &Shared, request: &str, local: SocketAddr) -> Answer {
         "/" => Answer { status: "200 OK", kind: "text/html; charset=utf-8", body: PAGE.to_owned() },
         "/healthz" => match show(shared, false).await {
             Some(_) => Answer::text("200 OK", "ok"),
-            None => Answer::text(
-                "503 Service Unavailable",
-                "this member does not answer, or is stopping",
-            ),
+            None => Answer::unavailable(),
         },
         "/metrics" => match show(shared, false).await {
             Some((gauges, _)) => Answer {
@@ -143,14 +144,14 @@ async fn answer(shared: &Shared, request: &str, local: SocketAddr) -> Answer {
                 kind: "text/plain; version=0.0.4; charset=utf-8",
                 body: shared.metrics.text(&gauges),
             },
-            None => Answer::text("503 Service Unavailable", "this member is stopping"),
+            None => Answer::unavailable(),
         },
         "/status.json" => match show(shared, true).await.and_then(|(_, status)| status) {
             Some(status) => match serde_json::to_string(&status) {
                 Ok(body) => Answer { status: "200 OK", kind: "application/json", body },
                 Err(error) => Answer::text("500 Internal Server Error", &error.to_string()),
             },
-            None => Answer::text("503 Service Unavailable", "this member is stopping"),
+            None => Answer::unavailable(),
         },
         _ => Answer::text("404 Not Found", "expected /, /status.json, /metrics or /healthz"),
     }
@@ -167,8 +168,12 @@ fn is_here(host: &str) -> bool {
     name.eq_ignore_ascii_case("localhost") || address.parse::<IpAddr>().is_ok()
 }
 
+/// `None` if the engine does not answer in time. If it hangs, its inbox may be full.
 async fn show(shared: &Shared, all: bool) -> Option<(Gauges, Option<Status>)> {
     let (answer, shown) = oneshot::channel();
-    shared.engine.send(Input::Show(answer, all)).await.ok()?;
-    timeout(PATIENCE, shown).await.ok()?.ok()
+    let ask = async {
+        shared.engine.send(Input::Show(answer, all)).await.ok()?;
+        shown.await.ok()
+    };
+    timeout(PATIENCE, ask).await.ok()?
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use grouplock_quorum::wire::Frame;
 use grouplock_room::{Places, Room, RoomError, RoomOptions};
 use nix::sys::signal::Signal;
 
@@ -165,4 +166,28 @@ fn health_is_told() {
     assert_eq!(cluster.get(0, "/healthz"), "ok\n");
     let elsewhere = "GET /healthy HTTP/1.1\r\nHost: localhost\r\n\r\n";
     assert!(request(cluster.status_address(0), elsewhere).starts_with("HTTP/1.1 404 "));
+}
+
+/// Its inbox is full, so nobody can even ask it.
+#[test]
+fn a_member_that_hangs_is_not_healthy() {
+    let mut cluster = Cluster::start(Options::new(1));
+    cluster.kill(0);
+    // A member that has not begun would not hear the request.
+    cluster.set(0, "GROUPLOCK_TEST_BEGUN", "1");
+    cluster.set(0, "GROUPLOCK_TEST_HANG", "1");
+    cluster.launch(0);
+    let (mut raw, _) = Raw::client(&cluster.address(0), 1).expect("it has not voted yet");
+    raw.ask("room", &session_at(0, 1), 1).expect("it reads");
+    let look = Frame::Look { question: 1, room: Some("x".repeat(200)), brief: true };
+    raw.flood(&look).expect_err("it reads all");
+    let address = cluster.status_address(0);
+    let paths = ["/healthz", "/metrics"].map(|path| {
+        let text = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        (path, std::thread::spawn(move || request(address, &text)))
+    });
+    for (path, response) in paths {
+        let response = response.join().expect("it connects");
+        assert!(response.starts_with("HTTP/1.1 503 "), "{path}: `{response}`");
+    }
 }

@@ -105,6 +105,12 @@ impl Raw {
         self.write(&bytes)
     }
 
+    /// Sends frames until nobody has read them for a second; at most 200,000.
+    pub(crate) fn flood(&mut self, frame: &Frame) -> io::Result<()> {
+        self.socket.set_write_timeout(Some(Duration::from_secs(1)))?;
+        (0..200_000).try_for_each(|_| self.send(frame))
+    }
+
     /// The next frame, without Ping, which is answered, and Pong. `None` if no frame arrives in
     /// time or the connection is closed.
     pub(crate) fn hear(&mut self, patience: Duration) -> io::Result<Option<Frame>> {
