@@ -19,7 +19,6 @@ const PARTS: &[Part] = &[
     Part { name: "loom-algorithms", share: 6, run: loom_algorithms },
     Part { name: "convicted", share: 4, run: convicted },
     Part { name: "storms", share: 4, run: storms },
-    Part { name: "loom-three", share: 6, run: loom_three },
     Part { name: "loom-two", share: 5, run: loom_two },
     Part { name: "shuttle", share: 3, run: shuttle },
     Part { name: "rooms", share: 4, run: rooms },
@@ -85,12 +84,7 @@ fn storms(given: &Given) -> Results {
     each_test(given, cargo, &["--nocapture", "storms::", "reference::"], &variables)
 }
 
-/// Three participants, with the bound on switches that each model states.
-fn loom_three(given: &Given) -> Results {
-    each_test(given, model("loom"), IGNORED, &[])
-}
-
-/// Two participants, without a bound.
+/// The models of the lock without a bound.
 fn loom_two(given: &Given) -> Results {
     each_test(given, model("loom"), &["--nocapture"], &[("GROUPLOCK_LOOM_SECONDS", SECONDS)])
 }

@@ -263,7 +263,7 @@ fn with_handover(package: &str) -> &'static [&'static str] {
 /// Uses the clock of the machine, because timeouts must end.
 const MIRI_FLAGS: &str = "-Zmiri-strict-provenance -Zmiri-disable-isolation";
 
-/// Small configurations of every lock, interpreted.
+/// Small configurations of every lock but `recoverable`, interpreted.
 fn miri(tests: &Tests) -> Result<(), String> {
     let test = |package| {
         let miri = ["miri", "test", "-p", package, "--target-dir", "target/miri", "--no-fail-fast"];

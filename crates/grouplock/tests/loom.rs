@@ -289,9 +289,8 @@ fn explore<C: Core<Session = u8> + Send + Sync + 'static>(
 
 /// Makes a test for each policy: `name: policy, bound => participants`.
 macro_rules! models {
-    ($($(#[$meta:meta])* $name:ident: $policy:expr, $bound:expr => [$($participant:expr),* $(,)?];)*) => {
+    ($($name:ident: $policy:expr, $bound:expr => [$($participant:expr),* $(,)?];)*) => {
         $(
-            $(#[$meta])*
             #[test]
             fn $name() {
                 explore::<Phases<u8>>($bound, || Phases::with_policy($policy), &[$($participant),*]);
@@ -302,9 +301,8 @@ macro_rules! models {
 
 /// The same for striped locks. In a model, every entry at the central lock favours its session.
 macro_rules! striped_models {
-    ($($(#[$meta:meta])* $name:ident: $policy:expr, $bound:expr => [$($participant:expr),* $(,)?];)*) => {
+    ($($name:ident: $policy:expr, $bound:expr => [$($participant:expr),* $(,)?];)*) => {
         $(
-            $(#[$meta])*
             #[test]
             fn $name() {
                 explore::<Striped<u8>>($bound, || Striped::new($policy), &[$($participant),*]);
@@ -377,18 +375,12 @@ mod three {
     use super::*;
 
     models! {
-        #[ignore = "50,000 executions; `cargo xtask soak` runs it"]
         fifo: Policy::Fifo, Some(1) => [|l| enter(l, READ), |l| enter(l, READ), |l| enter(l, WRITE)];
-        #[ignore = "50,000 executions; `cargo xtask soak` runs it"]
         impatient: IMPATIENT, Some(1) => [|l| enter(l, READ), |l| enter(l, READ), |l| enter(l, WRITE)];
-        #[ignore = "50,000 executions; `cargo xtask soak` runs it"]
         patient: PATIENT, Some(1) => [|l| enter(l, READ), |l| enter(l, READ), |l| enter(l, WRITE)];
-        #[ignore = "50,000 executions; `cargo xtask soak` runs it"]
         patient_all_differ: PATIENT, Some(1) => [|l| enter(l, READ), |l| enter(l, WRITE), |l| enter(l, WRITE_TOO)];
-        #[ignore = "50,000 executions; `cargo xtask soak` runs it"]
         cancel: Policy::Fifo, Some(1) => [|l| enter(l, READ), |l| give_up(l, WRITE), |l| enter(l, READ)];
         cancel_patient: PATIENT, Some(1) => [|l| enter(l, READ), |l| give_up(l, WRITE), exclusive];
-        #[ignore = "50,000 executions; `cargo xtask soak` runs it"]
         timeout: Policy::Fifo, Some(1) => [|l| enter(l, READ), |l| enter_for_some_time(l, WRITE), |l| enter(l, READ)];
         timeout_patient: PATIENT, Some(1) => [|l| enter(l, READ), |l| enter_for_some_time(l, WRITE), exclusive];
         switch_three: Policy::Fifo, Some(1) => [|l| enter(l, READ), |l| switch(l, READ, WRITE), exclusive];

@@ -1,7 +1,7 @@
 //! The plans and the registry name the same algorithms.
 
 use grouplock_lab::registry;
-use grouplock_lab::report::Plan;
+use grouplock_lab::report::{Dossier, Plan};
 
 #[test]
 fn plans_name_algorithms_that_exist() {
@@ -22,6 +22,22 @@ fn the_full_plan_leaves_nobody_out() {
 fn the_full_plan_holds_the_quick_one() {
     let full = Plan::Full.tasks();
     assert!(Plan::Quick.tasks().iter().all(|task| full.contains(task)));
+}
+
+/// An exploration that only checked the basic properties is not told apart from one of all claims.
+#[test]
+fn the_evidence_is_that_of_the_full_plan() {
+    let evidence = include_str!("../../../../docs/lab/evidence.json");
+    let evidence: Dossier = serde_json::from_str(evidence).expect("the lab wrote it");
+    let mut explored: Vec<_> = (evidence.explorations.into_iter())
+        .map(|e| (e.algorithm, e.processes, e.sessions, e.passages, e.deaths, e.only))
+        .collect();
+    for t in Plan::Full.tasks() {
+        let task = (t.algorithm, t.processes, t.sessions, t.passages, t.deaths, t.property);
+        let at = explored.iter().position(|explored| *explored == task);
+        explored.swap_remove(at.unwrap_or_else(|| panic!("there is no evidence of {task:?}")));
+    }
+    assert!(explored.is_empty(), "in no plan: {explored:?}");
 }
 
 #[test]
