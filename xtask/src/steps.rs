@@ -256,7 +256,7 @@ fn model(tool: &str, tests: &Tests) -> Result<(), String> {
 }
 
 /// The lock is checked with all its cores.
-fn with_handover(package: &str) -> &'static [&'static str] {
+pub(crate) fn with_handover(package: &str) -> &'static [&'static str] {
     if package == "grouplock" { &["--features", "handover"] } else { &[] }
 }
 

@@ -12,7 +12,7 @@ use self::list::{Check, Mutant};
 use crate::libtest::{self, Watch};
 use crate::programs::{self, Limits, TestProgram};
 use crate::run::{Program, root};
-use crate::steps::OF_PROGRAM;
+use crate::steps::{OF_PROGRAM, with_handover};
 
 /// A check that takes longer has noticed the fault: a thread waits forever. The right sources have
 /// the same limits.
@@ -184,7 +184,8 @@ fn built_for(check: &Check, ci: bool) -> Result<TestProgram, String> {
             .arguments(&["-p", &check.package])
             .variable("RUSTFLAGS", &format!("--cfg {tool}"))
     } else if check.program == "lib" {
-        cargo.arguments(&["--target-dir", "target", "-p", &check.package])
+        let cargo = cargo.arguments(&["--target-dir", "target", "-p", &check.package]);
+        cargo.arguments(with_handover(&check.package))
     } else {
         // The whole workspace, as in the step `tests`: so shared dependencies are built with the
         // same features.
