@@ -17,7 +17,7 @@ pub(crate) enum Reached {
 /// several programs.
 pub(crate) struct Part {
     pub(crate) name: &'static str,
-    /// In minutes of an hour.
+    /// Relative to the shares of the other parts.
     pub(crate) share: u32,
     pub(crate) run: fn(&Given) -> Vec<(String, Reached)>,
 }
@@ -26,7 +26,7 @@ pub(crate) struct Part {
 pub(crate) struct Given {
     /// The end of its time.
     pub(crate) end: Instant,
-    /// How much to do: 60 is usual.
+    /// How much to do.
     pub(crate) minutes: u32,
     /// The plan of measurements; empty for tests.
     pub(crate) plan: String,
