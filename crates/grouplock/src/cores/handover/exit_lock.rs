@@ -29,11 +29,14 @@ const FIRST_ASLEEP: u32 = 2;
 /// Only the first thread of the queue may take the word.
 const RESERVED: u32 = 4;
 
+/// Few looks and attempts: each takes long there.
+const MODELLED: bool = cfg!(any(loom, shuttle, miri));
+
 /// After so many failed attempts, the word is reserved for the first thread.
-const MAX_FAILURES: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 16 };
+const MAX_FAILURES: u32 = if MODELLED { 1 } else { 16 };
 
 /// A thread looks so often before it sleeps, with pauses of some microseconds in all.
-const ROUNDS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 10 };
+const ROUNDS: u32 = if MODELLED { 1 } else { 10 };
 
 pub(super) struct ExitLock {
     word: Word,
