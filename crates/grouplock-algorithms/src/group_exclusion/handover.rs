@@ -171,7 +171,7 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for Handover<M, L> {
             exit: Exit::through(&exit_lock),
             rmr_cc: exit_lock.rmr_cc,
             rmr_dsm: exit_lock.rmr_dsm,
-            space: exit_lock.space,
+            space: Growth::Linear,
             primitives: &[
                 Primitive::Read,
                 Primitive::Write,

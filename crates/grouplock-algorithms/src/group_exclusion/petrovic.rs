@@ -3,8 +3,8 @@
 //! S. Petrovic, "Space-efficient FCFS group mutual exclusion", Information Processing Letters
 //! 95(2), 2005. **The program text is a reconstruction**: our source, C. Chu's lecture notes
 //! (2009), names the variables and their ranges, the properties and the structure ("FCFS part + ME
-//! part", after Lycklama and Hadzilacos), but its figures are lost. Line numbers follow the notes
-//! as far as they go. The lab explored whether the rebuilt text has the stated properties, as far
+//! part", after Lycklama and Hadzilacos), but its figures are lost. In the notes line 1 is the
+//! remainder section; all other line numbers are ours. The lab explored whether the rebuilt text has the stated properties, as far
 //! as `docs/algorithms/petrovic.md` shows; that is not taken from the paper.
 //!
 //! * **Promises** mutual exclusion, lockout freedom, first-come-first-served, concurrent entering

@@ -19,7 +19,7 @@
 //! ```
 //!
 //! The counter is 64 bits wide and only grows: at a billion passages a second it lasts five
-//! centuries. (The paper resets it by a subtraction when it reaches a multiple of N.)
+//! centuries.
 //!
 //! # Orderings
 //! The flag's release (line 4) and acquire (line 2) hand over the critical section. The process

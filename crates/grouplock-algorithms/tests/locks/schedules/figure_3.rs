@@ -1,4 +1,4 @@
-//! The Black-White Bakery exactly as Figure 3 of He, Gopalakrishnan and Gafni 2018 prints it,
+//! The Black-White Bakery exactly as in our copy of Figure 3 of He, Gopalakrishnan and Gafni 2018,
 //! except for j = i: there a process of the figure would wait for itself.
 
 use grouplock_algorithms::claims::Claims;

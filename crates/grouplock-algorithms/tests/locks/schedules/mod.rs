@@ -114,7 +114,7 @@ fn both_colours_get_in<L: RawMutex<Staged>>() -> bool {
 }
 
 #[test]
-fn the_printed_figure_lets_two_in() {
+fn our_copy_of_the_figure_lets_two_in() {
     assert!(both_colours_get_in::<Figure3<Staged>>());
 }
 
