@@ -26,7 +26,7 @@
 //! * A death is recorded before the slot is freed. The record contains the ticket of the dead
 //!   request, so that the next owner of the latch does not record it again.
 //!
-//! `tests/protocol.rs` runs this code on a small memory, in all orders, with a death before every
+//! `tests/protocol` runs this code on a small memory, in all orders, with a death before every
 //! write.
 
 /// The number of a slot.

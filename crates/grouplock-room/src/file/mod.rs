@@ -5,7 +5,7 @@
 //! * Every participant owns a *slot* ([`layout`]). A kernel lock proves that the owner lives
 //!   ([`life`]).
 //! * The [`line`] is the protocol: it decides which requests are inside and which wait. Its code
-//!   knows no files, and `tests/protocol.rs` explores it. [`words`] is its memory.
+//!   knows no files, and `tests/protocol` explores it. [`words`] is its memory.
 //! * A process takes the [`latch`] before it changes the line. If it dies in the middle, the next
 //!   owner of the latch finishes the change.
 //! * A waiter sleeps until it is admitted ([`queue`]), or until a participant that it waits for is
