@@ -176,8 +176,9 @@ pub trait Holding: Send + Sync {
     /// The identifier of the holder in snapshots.
     fn holder(&self) -> HolderId;
 
-    /// The last death inside that nobody had acknowledged when this holder entered.
-    fn recovered(&self) -> Option<Recovered>;
+    /// All deaths inside that nobody had acknowledged when this holder entered, the oldest first.
+    /// The room remembers a limited number.
+    fn deaths(&self) -> Vec<Recovered>;
 
     /// A watch of this holding. It outlives the holding.
     fn watch(&self) -> Box<dyn Watch>;
@@ -187,12 +188,6 @@ pub trait Holding: Send + Sync {
     /// # Errors
     /// [`RoomError::Lost`] if the holding had already ended.
     fn leave(self: Box<Self>) -> Result<(), RoomError>;
-
-    /// All deaths inside that nobody had acknowledged when this holder entered, the oldest first.
-    /// The room remembers a limited number.
-    fn deaths(&self) -> Vec<Recovered> {
-        self.recovered().into_iter().collect()
-    }
 
     /// Acknowledges the deaths that were reported to this holder: their damage is repaired, and
     /// they are not reported again. Later deaths are.
@@ -213,8 +208,8 @@ pub trait Holding: Send + Sync {
         Err(missing("downgrading"))
     }
 
-    /// Leaves and queues in one step. No other request is admitted in between, and no waiter is
-    /// overtaken.
+    /// Leaves and queues in one step. No other request is admitted in between. The order is that
+    /// of a new request.
     ///
     /// # Errors
     /// As [`Backend::submit`]. Also after an error the room has been left.

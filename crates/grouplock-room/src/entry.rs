@@ -226,29 +226,21 @@ impl<'r, 's> Entry<'r, 's> {
     /// ```
     pub fn enter_async(self) -> Enter {
         let blocking = self.set_up.is_some() || self.tear_down.is_some();
-        Enter::new(
-            self.room.clone(),
-            &self.request,
-            self.check(blocking).and_then(|()| {
-                if blocking {
-                    Err(self.room.unsupported("set-up or tear-down from a task"))
-                } else {
-                    Ok(())
-                }
-            }),
-        )
+        let checked = self.check(blocking);
+        let checked =
+            checked.and_then(|()| self.room.require(!blocking, "set-up or tear-down from a task"));
+        Enter::new(self.room.clone(), &self.request, checked)
     }
 
     /// Leaves the holding of `guard` and queues in one step. No other request is admitted in
-    /// between, and no waiter is overtaken. See [`Guard::switch`].
+    /// between. The order is that of a new request. See [`Guard::switch`].
     ///
     /// # Errors
     /// As [`enter`](Entry::enter). Also after an error the room has been left.
     pub fn switch(mut self, guard: Guard<'_>) -> Result<Guard<'_>, RoomError> {
         self.check(self.set_up.is_some())?;
-        if self.set_up.is_some() || !self.room.capabilities().switch {
-            return Err(self.room.unsupported("switching"));
-        }
+        let possible = self.set_up.is_none() && self.room.capabilities().switch;
+        self.room.require(possible, "switching")?;
         let guard = self.ask(Some(guard))?;
         Ok(guard.with_tear_down(self.tear_down.take()))
     }
@@ -256,16 +248,11 @@ impl<'r, 's> Entry<'r, 's> {
     /// An error if this kind of rooms lacks a feature that the request needs.
     fn check(&self, set_up: bool) -> Result<(), RoomError> {
         let can = self.room.capabilities();
-        let wanted = [
-            // First: a set-up also needs to be alone, but the error should name the set-up.
-            (set_up || self.tear_down.is_some(), can.set_up, "set-up and tear-down"),
-            (self.request.alone || set_up, can.alone, "being alone"),
-            (self.request.at_most.is_some(), can.at_most, "a limit of holders"),
-        ];
-        match wanted.iter().find(|(wanted, possible, _)| *wanted && !possible) {
-            Some((.., what)) => Err(self.room.unsupported(what)),
-            None => Ok(()),
-        }
+        let prepares = set_up || self.tear_down.is_some();
+        // First: a set-up also needs to be alone, but the error should name the set-up.
+        self.room.require(can.set_up || !prepares, "set-up and tear-down")?;
+        self.room.require(can.alone || !(self.request.alone || set_up), "being alone")?;
+        self.room.require(can.at_most || self.request.at_most.is_none(), "a limit of holders")
     }
 
     /// Enters alone, and sets the room up unless another process has done it in the meantime.
@@ -288,13 +275,10 @@ impl<'r, 's> Entry<'r, 's> {
             None => self.room.backend.submit(&self.request)?,
             Some(guard) => guard.into_holding()?.switch(&self.request)?,
         };
-        let mut waiting = match submitted {
-            Submitted::Granted(holding) => {
-                return Ok(Guard::new(self.room, self.request.session, holding));
-            }
-            Submitted::Waiting(waiting) => waiting,
+        let holding = match submitted {
+            Submitted::Granted(holding) => holding,
+            Submitted::Waiting(mut waiting) => self.wait(&mut *waiting, started)?,
         };
-        let holding = self.wait(&mut *waiting, started)?;
         Ok(Guard::new(self.room, self.request.session, holding))
     }
 

@@ -12,9 +12,9 @@ use std::time::{Instant, SystemTime};
 use crate::backend::KEPT;
 use crate::backend::{Holding, Watch};
 use crate::error::RoomError;
-use crate::on_thread::OnThread;
 use crate::room::Room;
 use crate::snapshot::HolderId;
+use crate::thread;
 
 /// Why a holding ended before its holder left.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -162,7 +162,7 @@ impl Guard<'_> {
     /// The last death inside that nobody had [acknowledged](Guard::acknowledge) when this holder
     /// entered.
     pub fn recovered(&self) -> Option<Recovered> {
-        self.holding().recovered()
+        self.holding().deaths().pop()
     }
 
     /// All deaths inside that nobody had [acknowledged](Guard::acknowledge) when this holder
@@ -178,14 +178,12 @@ impl Guard<'_> {
     /// [`RoomError::Unsupported`] if the room reports deaths only once; otherwise the errors of the
     /// room.
     pub fn acknowledge(&self) -> Result<(), RoomError> {
-        if !self.room.capabilities().acknowledge {
-            return Err(self.room.unsupported("acknowledging deaths"));
-        }
+        self.room.require(self.room.capabilities().acknowledge, "acknowledging deaths")?;
         self.holding().acknowledge()
     }
 
-    /// Leaves and queues for another session in one step. No other request is admitted in between,
-    /// and no waiter is overtaken. [`Entry::switch`](crate::Entry::switch) has more options.
+    /// Leaves and queues for another session in one step. No other request is admitted in between.
+    /// The order is that of a new request. [`Entry::switch`](crate::Entry::switch) has more options.
     ///
     /// ```
     /// # fn main() -> Result<(), grouplock_room::RoomError> {
@@ -217,9 +215,7 @@ impl Guard<'_> {
     /// [`RoomError::Unsupported`]; otherwise the errors of the room. After an error the room has
     /// been left.
     pub fn downgrade(mut self, session: &str) -> Result<Self, RoomError> {
-        if !self.room.capabilities().set_up {
-            return Err(self.room.unsupported("downgrading"));
-        }
+        self.room.require(self.room.capabilities().set_up, "downgrading")?;
         self.holding().downgrade(session)?;
         self.session = session.into();
         Ok(self)
@@ -230,8 +226,7 @@ impl Guard<'_> {
     /// # Errors
     /// [`RoomError::Unsupported`]; otherwise the errors of the room.
     pub fn prepared(&self) -> Result<Option<String>, RoomError> {
-        self.set_up_possible()?;
-        self.holding().prepared()
+        self.with_set_up()?.prepared()
     }
 
     /// The session that the room was set up for before, unless it was torn down.
@@ -239,8 +234,7 @@ impl Guard<'_> {
     /// # Errors
     /// [`RoomError::Unsupported`]; otherwise the errors of the room.
     pub fn previous(&self) -> Result<Option<String>, RoomError> {
-        self.set_up_possible()?;
-        self.holding().previous()
+        self.with_set_up()?.previous()
     }
 
     /// Records the session that the room is set up for. It is for holders that are alone and do the
@@ -250,8 +244,7 @@ impl Guard<'_> {
     /// # Errors
     /// [`RoomError::Unsupported`]; otherwise the errors of the room.
     pub fn set_prepared(&self, session: Option<&str>) -> Result<(), RoomError> {
-        self.set_up_possible()?;
-        self.holding().set_prepared(session)
+        self.with_set_up()?.set_prepared(session)
     }
 
     /// Makes this holder alone if it is the only one inside, and returns whether it is.
@@ -259,16 +252,13 @@ impl Guard<'_> {
     /// # Errors
     /// [`RoomError::Unsupported`]; otherwise the errors of the room.
     pub fn try_alone(&self) -> Result<bool, RoomError> {
-        self.set_up_possible()?;
-        self.holding().try_alone()
+        self.with_set_up()?.try_alone()
     }
 
-    fn set_up_possible(&self) -> Result<(), RoomError> {
-        if self.room.capabilities().set_up {
-            Ok(())
-        } else {
-            Err(self.room.unsupported("set-up and tear-down"))
-        }
+    /// The holding, if the room supports set-up and tear-down.
+    fn with_set_up(&self) -> Result<&dyn Holding, RoomError> {
+        self.room.require(self.room.capabilities().set_up, "set-up and tear-down")?;
+        Ok(self.holding())
     }
 
     /// The standing of the holding now.
@@ -330,9 +320,7 @@ impl Guard<'_> {
     /// tear-down is not run.
     #[cfg(unix)]
     pub fn keep_by(mut self, descriptor: BorrowedFd<'_>, pid: u32) -> Result<HolderId, RoomError> {
-        if self.room.file().is_none() {
-            return Err(self.room.unsupported(KEPT));
-        }
+        self.room.require(self.room.file().is_some(), KEPT)?;
         self.tear_down = Mutex::new(None);
         self.into_holding()?.keep_by(descriptor, pid)
     }
@@ -393,12 +381,6 @@ impl LossWatch {
         self.0.valid_until()
     }
 
-    /// For tasks: completes when the holder has left, or the holding is lost. It waits on a thread
-    /// of its own. The thread ends with the holding, not with the future.
-    pub fn ended(self) -> impl Future<Output = Standing> + Send + 'static {
-        OnThread::new(move || self.0.wait(None))
-    }
-
     /// Calls `callback` if the holding is lost, on a thread of its own. The thread ends with the
     /// holding.
     ///
@@ -410,7 +392,7 @@ impl LossWatch {
                 callback(loss);
             }
         };
-        std::thread::Builder::new().name("grouplock-watch".to_owned()).spawn(watch).map(drop)
+        thread::spawn("grouplock-watch", watch).map(drop)
     }
 }
 

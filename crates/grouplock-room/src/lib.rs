@@ -48,7 +48,6 @@ pub mod kill_points;
 #[cfg(unix)]
 pub mod myself;
 mod name;
-mod on_thread;
 mod place;
 mod places;
 mod policy;
@@ -56,6 +55,7 @@ pub mod remote;
 mod request;
 mod room;
 mod snapshot;
+mod thread;
 
 pub use backend::{Backend, Capabilities, Opener};
 pub use duration::parse_duration;

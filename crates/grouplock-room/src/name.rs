@@ -1,7 +1,6 @@
 //! The names of rooms and of their files.
 
-use std::fmt;
-use std::str::FromStr;
+use std::fmt::{self, Write as _};
 
 use crate::error::RoomError;
 
@@ -58,11 +57,8 @@ impl RoomName {
             match byte {
                 b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => encoded.push(byte.into()),
                 b'.' if at > 0 => encoded.push('.'),
-                _ => {
-                    encoded.push('%');
-                    encoded.push(hex(byte >> 4));
-                    encoded.push(hex(byte & 15));
-                }
+                // Writing to a string cannot fail.
+                _ => _ = write!(encoded, "%{byte:02X}"),
             }
         }
         encoded
@@ -74,7 +70,10 @@ impl RoomName {
         let mut rest = encoded.bytes();
         while let Some(byte) = rest.next() {
             bytes.push(match byte {
-                b'%' => unhex(rest.next()?)? << 4 | unhex(rest.next()?)?,
+                b'%' => {
+                    let mut digit = || char::from(rest.next()?).to_digit(16);
+                    (digit()? << 4 | digit()?) as u8
+                }
                 _ => byte,
             });
         }
@@ -84,25 +83,9 @@ impl RoomName {
     }
 }
 
-fn hex(digit: u8) -> char {
-    char::from(b"0123456789ABCDEF"[usize::from(digit & 15)])
-}
-
-fn unhex(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).map(|digit| digit as u8)
-}
-
 impl fmt::Display for RoomName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
-    }
-}
-
-impl FromStr for RoomName {
-    type Err = RoomError;
-
-    fn from_str(name: &str) -> Result<Self, RoomError> {
-        RoomName::new(name)
     }
 }
 

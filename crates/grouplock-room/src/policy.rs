@@ -74,25 +74,19 @@ impl FromStr for Policy {
     /// # Ok::<(), grouplock_room::RoomError>(())
     /// ```
     fn from_str(text: &str) -> Result<Self, RoomError> {
-        let bad = || RoomError::BadOption {
+        match text.split_once(':') {
+            None if text == "fifo" => Some(Policy::Fifo),
+            Some(("batch", passes)) => passes.parse().ok().map(|passes| Policy::Batch { passes }),
+            Some(("priority", aging)) => {
+                parse_duration(aging).ok().map(|aging| Policy::Priority { aging })
+            }
+            _ => None,
+        }
+        .ok_or_else(|| RoomError::BadOption {
             what: "the policy",
             value: format!("`{text}`"),
             expected: format!("expected {}", Policy::SYNTAX),
-        };
-        let (kind, value) = match text.split_once(':') {
-            Some((kind, value)) => (kind, Some(value)),
-            None => (text, None),
-        };
-        match (kind, value) {
-            ("fifo", None) => Ok(Policy::Fifo),
-            ("batch", Some(passes)) => {
-                passes.parse().map(|passes| Policy::Batch { passes }).map_err(|_| bad())
-            }
-            ("priority", Some(aging)) => {
-                parse_duration(aging).map(|aging| Policy::Priority { aging }).map_err(|_| bad())
-            }
-            _ => Err(bad()),
-        }
+        })
     }
 }
 

@@ -192,7 +192,12 @@ impl Room {
         self.backend.capabilities()
     }
 
-    pub(crate) fn unsupported(&self, what: &str) -> RoomError {
+    /// An error if this kind of rooms does not support `what`.
+    pub(crate) fn require(&self, supported: bool, what: &str) -> Result<(), RoomError> {
+        if supported { Ok(()) } else { Err(self.unsupported(what)) }
+    }
+
+    fn unsupported(&self, what: &str) -> RoomError {
         RoomError::Unsupported { backend: self.backend.kind(), what: what.to_owned() }
     }
 
@@ -278,9 +283,8 @@ impl Room {
     ) -> Result<Vec<Guard<'r>>, RoomError> {
         let mut wanted = Vec::new();
         for (position, entry) in requests.into_iter().enumerate() {
-            let Some(at) = entry.room.entry_order() else {
-                return Err(entry.room.unsupported("several rooms at once without a place"));
-            };
+            let unknown = || entry.room.unsupported("several rooms at once without a place");
+            let at = entry.room.entry_order().ok_or_else(unknown)?;
             wanted.push((at, position, entry));
         }
         wanted.sort_by(|(one, ..), (other, ..)| one.cmp(other));
@@ -360,7 +364,8 @@ impl Room {
 
     #[cfg(unix)]
     fn with_file(&self) -> Result<&dyn Backend, RoomError> {
-        self.file().map(|_| &*self.backend).ok_or_else(|| self.unsupported(KEPT))
+        self.require(self.file().is_some(), KEPT)?;
+        Ok(&*self.backend)
     }
 
     /// The holders, the waiters and the past phases. A snapshot does not disturb the room, and the

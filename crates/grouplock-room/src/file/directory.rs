@@ -20,7 +20,7 @@ use nix::sys::statfs::fstatfs;
 use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, getegid, geteuid, getgroups, linkat, unlinkat};
 
 use super::file_system;
-use super::layout::{self, FIRST_SLOTS, Fixed, HeaderError, header};
+use super::layout::{self, FIRST_SLOTS, Fixed, header};
 use crate::error::RoomError;
 use crate::name::RoomName;
 use crate::place::Owner;
@@ -121,14 +121,7 @@ impl DirectoryEntry {
             }
             Err(error) => return Err(self.io("read", error)),
         }
-        let path = self.path.clone();
-        let fixed = Fixed::read(&bytes, length).map_err(|error| match error {
-            HeaderError::Foreign(reason) => RoomError::Foreign { path, reason },
-            HeaderError::Version(found) => {
-                RoomError::Version { path, found, supported: layout::VERSION }
-            }
-            HeaderError::Corrupt(reason) => RoomError::Corrupt { path, reason },
-        })?;
+        let fixed = Fixed::read(&bytes, length, &self.path)?;
         Ok(Some(Opened { file, watch, fixed }))
     }
 

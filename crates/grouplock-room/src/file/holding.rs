@@ -7,6 +7,8 @@ use std::time::Instant;
 
 use super::clock;
 use super::futex;
+use super::latch::Latched;
+use super::latch_word::LatchWord as _;
 use super::layout::{self, COMMAND_MAX, DEATHS, SESSION_MAX, death, header, phase, state};
 use super::line::{self, Line};
 use super::pool::OwnedSlot;
@@ -117,7 +119,7 @@ impl FileHolding {
     /// Runs `work` under the latch.
     fn latched<T>(
         &self,
-        work: impl FnOnce(&mut super::latch::Latched<'_>) -> Result<T, RoomError>,
+        work: impl FnOnce(&mut Latched<'_>) -> Result<T, RoomError>,
     ) -> Result<T, RoomError> {
         let done = self.room.latch(self.slot).and_then(|mut latched| work(&mut latched));
         done.map_err(as_loss)
@@ -131,10 +133,6 @@ impl Holding for FileHolding {
 
     fn holder(&self) -> HolderId {
         HolderId::new(format!("{}.{}", std::process::id(), self.slot))
-    }
-
-    fn recovered(&self) -> Option<Recovered> {
-        self.deaths.last().cloned()
     }
 
     fn deaths(&self) -> Vec<Recovered> {
@@ -199,7 +197,7 @@ impl Holding for FileHolding {
         self.latched(|latched| {
             latched.run(|_| Ok(()))?;
             for other in Line(latched).inside(SOME) {
-                if other != self.slot && !latched.alive(other)? {
+                if other != self.slot && !self.room.is_alive(other)? {
                     latched.bury(other)?;
                 }
             }

@@ -46,7 +46,8 @@ impl FileRoom {
         self.latch_patiently(slot)
     }
 
-    fn latched(&self) -> Latched<'_> {
+    /// The latch that we have taken, or that came with a slot ([`latch_word::is_left_to`]).
+    pub(super) fn latched(&self) -> Latched<'_> {
         Latched { room: self, wake: Vec::new(), awake: None, found_invalid: Cell::new(false) }
     }
 
@@ -78,11 +79,6 @@ impl FileRoom {
                 }
             }
         }
-    }
-
-    /// The latch that came with a slot of ours; see [`latch_word::is_left_to`].
-    pub(super) fn accept_latch(&self) -> Latched<'_> {
-        self.latched()
     }
 
     /// Runs `work` while no slot can change its owner.

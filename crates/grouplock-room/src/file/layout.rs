@@ -10,8 +10,11 @@
 //! 23808  slots          1024 bytes per participant; the file grows when there are too few
 //! ```
 
-use crate::policy::Policy;
+use std::path::Path;
 use std::time::Duration;
+
+use crate::error::RoomError;
+use crate::policy::Policy;
 
 /// The first eight bytes of every room.
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"grplock\n");
@@ -220,14 +223,6 @@ pub(super) struct Fixed {
     pub(super) created: u64,
 }
 
-/// Why a header cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum HeaderError {
-    Foreign(String),
-    Version(u32),
-    Corrupt(String),
-}
-
 impl Fixed {
     /// The bytes of the file.
     pub(super) fn write(&self) -> [u8; header::FIXED] {
@@ -249,8 +244,13 @@ impl Fixed {
         bytes
     }
 
-    /// Reads the first bytes of a file with `length` bytes.
-    pub(super) fn read(bytes: &[u8; header::FIXED], length: u64) -> Result<Self, HeaderError> {
+    /// Reads the first bytes of the file `path`, which has `length` bytes.
+    pub(super) fn read(
+        bytes: &[u8; header::FIXED],
+        length: u64,
+        path: &Path,
+    ) -> Result<Self, RoomError> {
+        let path = path.to_owned();
         let word = |at: usize| {
             let mut word = [0; 8];
             word.copy_from_slice(&bytes[at..at + 8]);
@@ -262,13 +262,15 @@ impl Fixed {
             u32::from_ne_bytes(half)
         };
         if word(header::MAGIC) != MAGIC {
-            return Err(HeaderError::Foreign("it does not begin as a room does".to_owned()));
+            let reason = "it does not begin as a room does".to_owned();
+            return Err(RoomError::Foreign { path, reason });
         }
         // Check the version first: another version may have another layout.
-        if half(header::VERSION) != VERSION {
-            return Err(HeaderError::Version(half(header::VERSION)));
+        let found = half(header::VERSION);
+        if found != VERSION {
+            return Err(RoomError::Version { path, found, supported: VERSION });
         }
-        let corrupt = |reason: &str| Err(HeaderError::Corrupt(reason.to_owned()));
+        let corrupt = |reason: &str| Err(RoomError::Corrupt { path, reason: reason.to_owned() });
         if word(header::CHECK) != checksum(&bytes[..header::CHECK]) {
             return corrupt("the checksum of its header is wrong");
         }
@@ -284,7 +286,7 @@ impl Fixed {
         };
         let least = size(capacity.min(FIRST_SLOTS));
         if length < least as u64 {
-            return Err(HeaderError::Corrupt(format!("it has {length} bytes instead of {least}")));
+            return corrupt(&format!("it has {length} bytes instead of {least}"));
         }
         Ok(Fixed { capacity, policy, created: word(header::CREATED) })
     }
@@ -305,6 +307,10 @@ mod tests {
         Fixed { capacity: 100, policy, created: 5 }
     }
 
+    fn read(bytes: &[u8; header::FIXED], length: u64) -> Result<Fixed, RoomError> {
+        Fixed::read(bytes, length, Path::new("/x.room"))
+    }
+
     #[test]
     fn the_fixed_facts_read_as_they_were_written() {
         for policy in [
@@ -313,7 +319,7 @@ mod tests {
             Policy::Priority { aging: Duration::from_millis(3) },
         ] {
             let fixed = fixed(policy);
-            assert_eq!(Fixed::read(&fixed.write(), size(100) as u64), Ok(fixed));
+            assert_eq!(read(&fixed.write(), size(100) as u64).unwrap(), fixed);
         }
     }
 
@@ -323,11 +329,11 @@ mod tests {
         for bit in 0..good.len() * 8 {
             let mut bytes = good;
             bytes[bit / 8] ^= 1 << (bit % 8);
-            let error = Fixed::read(&bytes, size(100) as u64).unwrap_err();
+            let error = read(&bytes, size(100) as u64).unwrap_err();
             match bit / 8 {
-                0..8 => assert!(matches!(error, HeaderError::Foreign(_))),
-                8..12 => assert!(matches!(error, HeaderError::Version(_))),
-                _ => assert!(matches!(error, HeaderError::Corrupt(_))),
+                0..8 => assert!(matches!(error, RoomError::Foreign { .. })),
+                8..12 => assert!(matches!(error, RoomError::Version { .. })),
+                _ => assert!(matches!(error, RoomError::Corrupt { .. })),
             }
         }
     }
@@ -336,7 +342,7 @@ mod tests {
     fn a_file_that_is_too_short_is_corrupt() {
         let bytes = fixed(Policy::Fifo).write();
         for length in [0, 48, size(FIRST_SLOTS) as u64 - 1] {
-            assert!(matches!(Fixed::read(&bytes, length), Err(HeaderError::Corrupt(_))));
+            assert!(matches!(read(&bytes, length), Err(RoomError::Corrupt { .. })));
         }
     }
 }

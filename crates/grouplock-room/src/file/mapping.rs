@@ -130,7 +130,7 @@ pub(super) struct Half<'m>(pub(super) &'m AtomicU32);
 
 /// Eight bytes of the mapping. As [`Half`].
 #[derive(Clone, Copy)]
-pub(super) struct Word<'m>(pub(super) &'m AtomicU64);
+pub(super) struct Word<'m>(&'m AtomicU64);
 
 impl Half<'_> {
     #[inline]
@@ -163,12 +163,12 @@ impl Half<'_> {
 impl Word<'_> {
     #[inline]
     pub(super) fn get(self) -> u64 {
-        self.0.load(Ordering::Acquire) // pairs with the release in `set` and `swap`
+        self.0.load(Ordering::Acquire) // pairs with the release in `set`
     }
 
     #[inline]
     pub(super) fn set(self, value: u64) {
         step();
-        self.0.store(value, Ordering::Release); // pairs with the acquire in `get` and `swap`
+        self.0.store(value, Ordering::Release); // pairs with the acquire in `get`
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::clock;
 use super::directory::{DirectoryEntry, Opened};
 use super::fork::Birth;
+use super::latch_word::LatchWord as _;
 use super::layout::{
     self, COMMAND_MAX, DEFAULT_CAPACITY, FIRST_SLOTS, Fixed, HOST_MAX, MAX_CAPACITY, header,
     verdict,
@@ -172,7 +173,7 @@ fn retire(entry: &DirectoryEntry, room: &FileRoom) -> Result<(), RoomError> {
     let owned = room.take_slot(&Request::new(""))?;
     let retired = room.latch(owned.number).and_then(|mut latched| {
         for slot in latched.present() {
-            if !latched.alive(slot)? {
+            if !room.is_alive(slot)? {
                 latched.bury(slot)?;
             }
         }

@@ -140,7 +140,7 @@ impl FileRoom {
 
     /// Repairs the slot of a dead owner.
     fn succeed(&self, slot: u16, inherited: bool) -> Result<(), RoomError> {
-        let mut latched = if inherited { self.accept_latch() } else { self.latch(slot)? };
+        let mut latched = if inherited { self.latched() } else { self.latch(slot)? };
         latched.bury(slot)
     }
 

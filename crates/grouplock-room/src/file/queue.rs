@@ -219,11 +219,10 @@ impl Pending for Queued {
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Box<dyn Holding>, RoomError>> {
-        let waker = Some(context.waker().clone());
+        let first = self.sleeper.is_none();
         let sleeper = self.sleeper.get_or_insert_default();
-        let first = Arc::strong_count(sleeper) == 1
-            && sleeper.waker.lock().unwrap_or_else(PoisonError::into_inner).is_none();
-        *sleeper.waker.lock().unwrap_or_else(PoisonError::into_inner) = waker;
+        *sleeper.waker.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(context.waker().clone());
         let failure = sleeper.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(failure) = failure {
             return Poll::Ready(Err(failure));
@@ -240,7 +239,7 @@ impl Pending for Queued {
             let (waiter, theirs, deadline) =
                 (Arc::clone(&self.waiter), Arc::clone(sleeper), self.deadline);
             let sleep = move || theirs.sleep(&waiter, deadline);
-            if let Err(error) = crate::remote::spawn("grouplock-wait", sleep) {
+            if let Err(error) = crate::thread::spawn("grouplock-wait", sleep) {
                 return Poll::Ready(Err(RoomError::Backend(Box::new(error))));
             }
         }

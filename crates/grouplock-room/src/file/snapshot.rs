@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use std::time::{Duration, SystemTime};
 
 use super::clock;
+use super::latch_word::LatchWord as _;
 use super::layout::{self, COMMAND_MAX, HOST_MAX, RING_LENGTH, SESSION_MAX, header, phase, state};
 use super::room::FileRoom;
 use super::words;
@@ -27,18 +28,15 @@ impl FileRoom {
     pub(crate) fn snapshot(&self) -> Result<Snapshot, RoomError> {
         self.still_there()?;
         self.verdict()?;
-        let mut snapshot = None;
         for _ in 0..ATTEMPTS {
             let before = self.moment();
             let looked = self.look()?;
             if before.is_some() && before == self.moment() {
                 return Ok(looked);
             }
-            snapshot = Some(looked);
             std::thread::yield_now();
         }
-        let snapshot = snapshot.map_or_else(|| self.look(), Ok)?;
-        Ok(Snapshot { exact: false, ..snapshot })
+        Ok(Snapshot { exact: false, ..self.look()? })
     }
 
     /// It changes with everything that a snapshot shows. `None` in the middle of a change.
@@ -57,8 +55,9 @@ impl FileRoom {
                 _ => return Err(self.condemn("the state of a slot is not valid")),
             };
             // Dead owners are not shown, even if no process has freed their slots yet.
-            let alive = self.life.is_alive(number).map_err(|error| self.io("probe", error))?;
-            list.extend(alive.then(|| self.seen(number)).flatten());
+            if self.is_alive(number)? {
+                list.extend(self.seen(number));
+            }
         }
         inside.sort_by_key(|seen| (seen.participant.since, seen.order));
         let policy = self.fixed.policy;

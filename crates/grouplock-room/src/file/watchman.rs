@@ -18,7 +18,7 @@ use std::time::Duration;
 use super::futex;
 use super::life;
 use super::room::FileRoom;
-use crate::remote;
+use crate::thread;
 
 /// How often a waiter is woken until it has noticed.
 const AGAIN: Duration = Duration::from_millis(2);
@@ -67,7 +67,7 @@ impl FileRoom {
             }
             wake(&room, &waiters.unwrap_or_default());
         };
-        let started = remote::spawn("grouplock-watch", watch).is_ok();
+        let started = thread::spawn("grouplock-watch", watch).is_ok();
         if started {
             posts.insert(target, post);
         }

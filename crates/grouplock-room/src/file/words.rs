@@ -80,7 +80,7 @@ impl Latched<'_> {
         self.set(At::Armed, 1);
         for number in self.room.used() {
             let is = self.get(At::Of(number, Field::State));
-            if is != OUT && !self.alive(number)? {
+            if is != OUT && !self.room.is_alive(number)? {
                 if is == IN {
                     let deaths = self.get(At::Deaths).saturating_add(1);
                     self.died(number, deaths);
@@ -99,7 +99,7 @@ impl Latched<'_> {
         for _ in self.room.used() {
             let head = self.slot_named(self.get(At::Head));
             let Some(head) = head.filter(|head| *head != number) else { break };
-            if self.alive(head)? {
+            if self.room.is_alive(head)? {
                 break;
             }
             self.run(|line| line.bury(head))?;
@@ -108,10 +108,6 @@ impl Latched<'_> {
         self.run(|line| line.bury(number))?;
         self.room.slot(number).state().set(state::FREE);
         Ok(())
-    }
-
-    pub(super) fn alive(&self, number: Slot) -> Result<bool, RoomError> {
-        self.room.is_alive(number)
     }
 
     /// Frees slots of dead owners: first those inside, then those in front of `number` while they
@@ -123,7 +119,7 @@ impl Latched<'_> {
         for _ in self.room.used() {
             let other = self.slot_named(at);
             let Some(other) = other.filter(|other| *other != number) else { break };
-            if !self.alive(other)? {
+            if !self.room.is_alive(other)? {
                 dead.push(other);
             } else if self.get(At::Of(other, Field::State)) != IN {
                 break;
@@ -142,7 +138,7 @@ impl Latched<'_> {
             let targets = self.targets(number)?;
             let mut dead = None;
             for target in &targets {
-                if !self.alive(*target)? {
+                if !self.room.is_alive(*target)? {
                     dead = Some(*target);
                 }
             }

@@ -22,20 +22,16 @@ mod suspended;
 #[cfg(test)]
 mod tests;
 
+pub use crate::thread::spawn;
 pub use clients::Clients;
 #[cfg(feature = "conformance")]
 pub use suspended::pretend_to_sleep;
 pub use suspended::{LeaseEnd, slept};
 
 use std::fmt;
-use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
-
-#[cfg(unix)]
-use nix::sys::signal::{SigSet, SigmaskHow};
 
 use crate::backend::{Holding, Pending, Submitted, Watch};
 use crate::error::RoomError;
@@ -49,22 +45,6 @@ const PATIENCE_OF_DROP: Duration = Duration::from_secs(2);
 
 /// How often a watch checks whether the machine was suspended.
 const GLANCE: Duration = Duration::from_secs(1);
-
-/// Starts the thread on which a backend talks to its servers. The thread blocks all signals.
-/// Otherwise it could receive a signal that the program awaits on another thread or through a
-/// descriptor.
-///
-/// # Errors
-/// If the system cannot start a thread.
-pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
-    // A new thread inherits the signal mask of the thread that starts it.
-    #[cfg(unix)]
-    let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
-    let started = thread::Builder::new().name(name.to_owned()).spawn(work);
-    #[cfg(unix)]
-    before.thread_set_mask()?;
-    started
-}
 
 /// What the servers report with a grant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,7 +93,7 @@ pub fn ask(
     let exchange =
         Arc::new(Exchange { holder, patience, state: Mutex::new(state), changed: Condvar::new() });
     (
-        PendingRequest { exchange: Some(Arc::clone(&exchange)), asked: Instant::now() },
+        PendingRequest { exchange: Arc::clone(&exchange), asked: Instant::now(), taken: false },
         Desk { exchange },
     )
 }
@@ -158,6 +138,10 @@ impl Exchange {
     /// Sets a new stage, and wakes all threads and the task that wait.
     fn advance(&self, mut state: MutexGuard<'_, State>, stage: Stage) {
         state.stage = stage;
+        self.wake_all(state);
+    }
+
+    fn wake_all(&self, mut state: MutexGuard<'_, State>) {
         let waker = state.waker.take();
         drop(state);
         self.changed.notify_all();
@@ -296,11 +280,7 @@ impl Desk {
     /// The [deadline](Patience::deadline) of the request has passed. The task calls this at that
     /// time to wake a waiting future.
     pub fn expired(&self) {
-        let mut state = self.exchange.lock();
-        let waker = state.waker.take();
-        drop(state);
-        self.exchange.changed.notify_all();
-        waker.into_iter().for_each(Waker::wake);
+        self.exchange.wake_all(self.exchange.lock());
     }
 
     /// The lease is valid until then: a time as in [`Grant::valid_until`]. Returns `false` if the
@@ -345,12 +325,6 @@ impl Desk {
             self.exchange.advance(state, Stage::Left);
         }
     }
-
-    /// Whether the program waits for the grant or holds it.
-    pub fn wanted(&self) -> bool {
-        let state = self.exchange.lock();
-        matches!(state.stage, Stage::Asked | Stage::Queued | Stage::Granted(..) | Stage::Held(_))
-    }
 }
 
 impl fmt::Debug for Desk {
@@ -361,9 +335,10 @@ impl fmt::Debug for Desk {
 
 /// The end of a request that the program uses. Dropping it withdraws the request.
 pub struct PendingRequest {
-    /// `None` after the request has become a holding.
-    exchange: Option<Arc<Exchange>>,
+    exchange: Arc<Exchange>,
     asked: Instant,
+    /// Whether the request has become a holding. Then the holding ends it.
+    taken: bool,
 }
 
 impl PendingRequest {
@@ -373,22 +348,15 @@ impl PendingRequest {
     /// # Errors
     /// The error that the task reported, or [`RoomError::TimedOut`].
     pub fn submitted(mut self) -> Result<Submitted, RoomError> {
-        let Some(exchange) = self.exchange.clone() else { return Err(RoomError::Withdrawn) };
-        let mut state = exchange.lock();
-        while matches!(state.stage, Stage::Asked) && !self.too_late(&exchange) {
-            state = exchange.wait(state, exchange.patience.deadline());
+        let mut state = self.exchange.lock();
+        while matches!(state.stage, Stage::Asked) && !self.too_late() {
+            state = self.exchange.wait(state, self.exchange.patience.deadline());
         }
-        let queued = matches!(state.stage, Stage::Queued);
         drop(state);
         match self.look() {
             Some(result) => result.map(Submitted::Granted),
-            None if self.too_late(&exchange) => {
-                Err(RoomError::TimedOut { waited: self.asked.elapsed() })
-            }
-            None => {
-                debug_assert!(queued, "what is neither granted nor refused stands in the queue");
-                Ok(Submitted::Waiting(Box::new(self)))
-            }
+            None if self.too_late() => Err(RoomError::TimedOut { waited: self.asked.elapsed() }),
+            None => Ok(Submitted::Waiting(Box::new(self))),
         }
     }
 
@@ -399,17 +367,17 @@ impl PendingRequest {
     }
 
     /// Requests without patience are not checked here. The backend's task answers them.
-    fn too_late(&self, exchange: &Exchange) -> bool {
-        exchange.patience.deadline().is_some_and(|deadline| deadline <= Instant::now())
+    fn too_late(&self) -> bool {
+        self.exchange.patience.deadline().is_some_and(|deadline| deadline <= Instant::now())
     }
 
     /// The result of the request, if there is one.
     fn look(&mut self) -> Option<Result<Box<dyn Holding>, RoomError>> {
-        let Some(exchange) = self.exchange.clone() else { return Some(Err(RoomError::Withdrawn)) };
-        let mut state = exchange.lock();
+        let mut state = self.exchange.lock();
         if let Some(Grant { epoch, recovered, .. }) = state.take_grant() {
             drop(state);
-            self.exchange = None;
+            self.taken = true;
+            let exchange = Arc::clone(&self.exchange);
             return Some(Ok(Box::new(RemoteHolding { exchange, epoch, recovered })));
         }
         match &mut state.stage {
@@ -423,32 +391,26 @@ impl PendingRequest {
 
 impl Pending for PendingRequest {
     fn holder(&self) -> HolderId {
-        self.exchange
-            .as_ref()
-            .map_or_else(|| HolderId::new("-"), |exchange| exchange.holder.clone())
+        self.exchange.holder.clone()
     }
 
     fn wait(&mut self, until: Option<Instant>) -> Result<Option<Box<dyn Holding>>, RoomError> {
-        let Some(exchange) = self.exchange.clone() else { return Err(RoomError::Withdrawn) };
-        let mut state = exchange.lock();
+        let mut state = self.exchange.lock();
         while matches!(state.stage, Stage::Asked | Stage::Queued)
             && until.is_none_or(|until| Instant::now() < until)
         {
-            state = exchange.wait(state, until);
+            state = self.exchange.wait(state, until);
         }
         drop(state);
         self.look().transpose()
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Box<dyn Holding>, RoomError>> {
-        let Some(exchange) = self.exchange.clone() else {
-            return Poll::Ready(Err(RoomError::Withdrawn));
-        };
         // Set the waker before the check, so that no change is missed.
-        exchange.lock().waker = Some(context.waker().clone());
+        self.exchange.lock().waker = Some(context.waker().clone());
         match self.look() {
             Some(result) => Poll::Ready(result),
-            None if self.too_late(&exchange) => {
+            None if self.too_late() => {
                 Poll::Ready(Err(RoomError::TimedOut { waited: self.asked.elapsed() }))
             }
             None => Poll::Pending,
@@ -458,8 +420,8 @@ impl Pending for PendingRequest {
 
 impl Drop for PendingRequest {
     fn drop(&mut self) {
-        if let Some(exchange) = &self.exchange {
-            exchange.end(Instant::now() + PATIENCE_OF_DROP);
+        if !self.taken {
+            self.exchange.end(Instant::now() + PATIENCE_OF_DROP);
         }
     }
 }
@@ -486,8 +448,8 @@ impl Holding for RemoteHolding {
         self.exchange.holder.clone()
     }
 
-    fn recovered(&self) -> Option<Recovered> {
-        self.recovered.clone()
+    fn deaths(&self) -> Vec<Recovered> {
+        self.recovered.clone().into_iter().collect()
     }
 
     fn watch(&self) -> Box<dyn Watch> {

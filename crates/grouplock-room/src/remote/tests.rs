@@ -1,5 +1,6 @@
 use super::*;
 use std::sync::mpsc;
+use std::thread;
 
 fn grant(lease: Option<Duration>) -> Grant {
     let valid_until = lease.map(|lease| Instant::now() + lease);
@@ -21,19 +22,6 @@ fn inside(lease: Option<Duration>) -> (Box<dyn Holding>, Desk, mpsc::Receiver<()
         Ok(Submitted::Granted(holding)) => (holding, desk, end),
         _ => panic!("it was granted"),
     }
-}
-
-#[test]
-fn the_thread_of_a_backend_takes_no_signal() {
-    let ours = SigSet::thread_get_mask().unwrap();
-    let (tell, told) = mpsc::channel();
-    let look = move || tell.send(SigSet::thread_get_mask().unwrap()).unwrap();
-    spawn("test", look).unwrap().join().unwrap();
-    let theirs = told.recv().unwrap();
-    for signal in [nix::sys::signal::Signal::SIGCHLD, nix::sys::signal::Signal::SIGTERM] {
-        assert!(theirs.contains(signal), "{signal} is blocked there");
-    }
-    assert_eq!(SigSet::thread_get_mask().unwrap(), ours, "and here it is as it was");
 }
 
 #[test]
