@@ -76,8 +76,10 @@ fn target(random: &mut Random, length: u64) -> u64 {
 fn scribble_while_others_work(seed: u64, rounds: u32) {
     println!("seed {seed}");
     let mut random = Random::new(seed);
-    let mut told = 0;
-    for round in 0..rounds {
+    let (mut told, mut round) = (0, 0);
+    // Whether a process notices a write in time depends on the load. Without a report, go on.
+    while round < rounds || (told == 0 && round < 20 * rounds) {
+        round += 1;
         let scratch = Scratch::new();
         let directory = scratch.text();
         drop(Room::open(directory, "room").expect("it can be made"));
@@ -109,7 +111,7 @@ fn scribble_while_others_work(seed: u64, rounds: u32) {
             assert!(actor.end().success(), "seed {seed}, round {round}: a process crashed");
         }
     }
-    println!("{told} of {} processes were told of corruption", 3 * rounds);
+    println!("{told} of {} processes were told of corruption", 3 * round);
     assert!(told > 0, "no nonsense was noticed at all");
 }
 
