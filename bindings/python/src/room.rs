@@ -250,10 +250,10 @@ pub(crate) fn rooms(py: Python<'_>, at: Option<PathBuf>) -> PyResult<Vec<String>
     Ok(names.iter().map(ToString::to_string).collect())
 }
 
-/// Removes a room that is not in use from a directory.
+/// Removes a room that is not in use.
 #[pyfunction]
 #[pyo3(signature = (name, at=None))]
 pub(crate) fn remove(py: Python<'_>, name: &str, at: Option<PathBuf>) -> PyResult<()> {
-    let removed = py.detach(|| grouplock_room::Room::remove(&place(at)?, name));
+    let removed = py.detach(|| places().remove(&place(at)?, name));
     removed.map_err(|error| exception(py, error))
 }

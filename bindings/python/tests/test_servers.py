@@ -52,6 +52,15 @@ def test_servers_refuse_a_policy_that_they_do_not_have(place, request):
         grouplock.Room("gpu2", at=at, policy="batch:20")
 
 
+def test_a_room_on_servers_is_removed_if_they_can(etcd, gbp):
+    for at in (etcd, gbp):
+        grouplock.Room("gone", at=at).enter("a", timeout=LONG).leave()
+    grouplock.remove("gone", etcd)
+    assert "gone" not in grouplock.rooms(etcd)
+    with pytest.raises(grouplock.Invalid, match="cannot do this: removing a room"):
+        grouplock.remove("gone", gbp)
+
+
 def test_gbp_refuses_to_let_anybody_be_alone(gbp):
     with pytest.raises(grouplock.Invalid, match="gbp rooms cannot do this: being alone"):
         grouplock.Room("gpu3", at=gbp).exclusive()
