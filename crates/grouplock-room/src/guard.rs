@@ -53,6 +53,7 @@ pub enum Standing {
 /// that join the phase of the death. If a holder that got the report also dies inside, its death is
 /// reported too.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Recovered {
     /// The epoch of the phase in which the holder died.
@@ -64,6 +65,7 @@ pub struct Recovered {
     /// Its command line, shortened; empty if unknown.
     pub command: String,
     /// When another process noticed the death.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "crate::snapshot::form::moment"))]
     pub noticed: SystemTime,
 }
 

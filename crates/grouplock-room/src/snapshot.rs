@@ -205,13 +205,13 @@ impl Snapshot {
 
 /// Serialization of fields that have no form of their own.
 #[cfg(feature = "serde")]
-mod form {
+pub(crate) mod form {
     use std::fmt::Display;
     use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
     use serde::{Serialize, Serializer};
 
-    pub(super) fn moment<S: Serializer>(time: &SystemTime, to: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn moment<S: Serializer>(time: &SystemTime, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_f64(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64())
     }
 

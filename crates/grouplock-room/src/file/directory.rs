@@ -64,14 +64,12 @@ impl DirectoryEntry {
         let facts = fstat(&fd).map_err(|errno| failed("look at", directory, errno))?;
         // Other users could replace our file by theirs, or by a link to a valuable file.
         if facts.st_mode & 0o1002 == 0o0002 {
-            return Err(RoomError::UnsafeDirectory {
-                path: directory.to_owned(),
-                reason: format!(
-                    "every user may rename files in it (mode {:04o}); take away the permission \
-                     for others or set the sticky bit",
-                    facts.st_mode & 0o7777
-                ),
-            });
+            let mode = facts.st_mode & 0o7777;
+            let reason = format!(
+                "every user may rename files in it (mode {mode:04o}); take away the permission for \
+                 others or set the sticky bit"
+            );
+            return Err(unsafe_directory(directory, reason));
         }
         check_owner(directory, &facts)?;
         let kind = fstatfs(&fd).map_err(|errno| failed("look at", directory, errno))?;
@@ -153,29 +151,22 @@ impl DirectoryEntry {
     /// Creates the file. Returns `false` if another process was faster.
     pub(super) fn create(&self, fixed: Fixed, access: Access) -> Result<bool, RoomError> {
         let flags = OFlag::O_RDWR | OFlag::O_TMPFILE | OFlag::O_CLOEXEC;
-        match openat(&self.directory, ".", flags, Mode::S_IRUSR | Mode::S_IWUSR) {
-            Ok(fd) => {
-                self.fill(&fd, fixed, access)?;
-                let nameless = format!("/proc/self/fd/{}", fd.as_raw_fd());
-                let follow = AtFlags::AT_SYMLINK_FOLLOW;
-                match linkat(
-                    AT_FDCWD,
-                    nameless.as_str(),
-                    &self.directory,
-                    self.file.as_str(),
-                    follow,
-                ) {
-                    Ok(()) => Ok(true),
-                    Err(Errno::EEXIST) => Ok(false),
-                    // /proc is missing.
-                    Err(Errno::ENOENT) => self.create_named(fixed, access),
-                    Err(errno) => Err(self.cannot_create(errno, fixed)),
-                }
-            }
+        let fd = match openat(&self.directory, ".", flags, Mode::S_IRUSR | Mode::S_IWUSR) {
+            Ok(fd) => fd,
             // The file system has no files without names.
             Err(Errno::EOPNOTSUPP | Errno::EISDIR | Errno::EINVAL | Errno::ENOENT) => {
-                self.create_named(fixed, access)
+                return self.create_named(fixed, access);
             }
+            Err(errno) => return Err(self.cannot_create(errno, fixed)),
+        };
+        self.fill(&fd, fixed, access)?;
+        let nameless = format!("/proc/self/fd/{}", fd.as_raw_fd());
+        let (directory, name) = (&self.directory, self.file.as_str());
+        match linkat(AT_FDCWD, nameless.as_str(), directory, name, AtFlags::AT_SYMLINK_FOLLOW) {
+            Ok(()) => Ok(true),
+            Err(Errno::EEXIST) => Ok(false),
+            // /proc is missing.
+            Err(Errno::ENOENT) => self.create_named(fixed, access),
             Err(errno) => Err(self.cannot_create(errno, fixed)),
         }
     }
@@ -299,13 +290,11 @@ fn check_owner(path: &Path, facts: &FileStat) -> Result<(), RoomError> {
         return Ok(());
     }
     let (owner, group, mode) = (facts.st_uid, facts.st_gid, facts.st_mode & 0o7777);
-    Err(RoomError::UnsafeDirectory {
-        path: path.to_owned(),
-        reason: format!(
-            "its name says that it is for {whose}, but it belongs to user {owner}, group {group}, \
-             with mode {mode:04o}"
-        ),
-    })
+    let reason = format!(
+        "its name says that it is for {whose}, but it belongs to user {owner}, group {group}, with \
+         mode {mode:04o}"
+    );
+    Err(unsafe_directory(path, reason))
 }
 
 fn make_directory(path: &Path, access: Access) -> Result<(), RoomError> {
@@ -323,6 +312,7 @@ fn make_directory(path: &Path, access: Access) -> Result<(), RoomError> {
         Ok(()) => {}
         // An earlier process with our number died before it could remove this directory.
         Err(Errno::EEXIST) => return make_directory(path, access),
+        Err(Errno::ENOENT) => return Err(unsafe_directory(path, "its parent does not exist")),
         Err(errno) => return Err(failed("create", path, errno)),
     }
     let made = open_directory(&other).and_then(|fd| {
@@ -367,7 +357,11 @@ fn refused_directory(errno: Errno, path: &Path) -> RoomError {
         Errno::ENOENT => "it does not exist",
         errno => return failed("open", path, errno),
     };
-    RoomError::UnsafeDirectory { path: path.to_owned(), reason: reason.to_owned() }
+    unsafe_directory(path, reason)
+}
+
+fn unsafe_directory(path: &Path, reason: impl Into<String>) -> RoomError {
+    RoomError::UnsafeDirectory { path: path.to_owned(), reason: reason.into() }
 }
 
 /// The error for an error code of the system.

@@ -319,7 +319,7 @@ fn what_is_no_file_or_directory() {
     assert_says(&said, &["rooms cannot live in", "not a directory"]);
     let deep = scratch.path().join("a/b");
     let said = message(Room::open(deep.as_path(), "room"));
-    assert_says(&said, &["cannot create", "a/b", "No such file or directory"]);
+    assert_says(&said, &["rooms cannot live in", "a/b", "its parent does not exist"]);
 }
 
 #[test]
