@@ -33,7 +33,7 @@ pub(crate) enum Event<'a> {
         at: String,
         epoch: u64,
         holder: String,
-        recovered: Option<Died>,
+        recovered: Option<Recovered>,
     },
     /// The command has started.
     Started { pid: i32 },
@@ -51,14 +51,6 @@ pub(crate) enum Event<'a> {
     Failed { message: String, exit: u8 },
 }
 
-/// A death inside that nobody has acknowledged.
-#[derive(Debug, Serialize)]
-pub(crate) struct Died {
-    epoch: u64,
-    session: String,
-    pid: u32,
-}
-
 impl<'a> Event<'a> {
     pub(crate) fn entered(
         request: &'a RoomRequest,
@@ -72,11 +64,7 @@ impl<'a> Event<'a> {
             at: request.place.to_string(),
             epoch,
             holder,
-            recovered: recovered.map(|died| Died {
-                epoch: died.epoch,
-                session: died.session,
-                pid: died.pid,
-            }),
+            recovered,
         }
     }
 
@@ -114,8 +102,8 @@ struct TimedEvent<'a> {
     event: &'a Event<'a>,
 }
 
-/// The destination of events.
-#[derive(Debug)]
+/// The destination of events. By default there is none.
+#[derive(Debug, Default)]
 pub(crate) struct Events {
     descriptor: Option<BorrowedFd<'static>>,
 }
@@ -127,7 +115,7 @@ pub(crate) struct NoDescriptor(i32);
 impl Events {
     /// Events go to a descriptor that the caller has opened. `None` means no events.
     pub(crate) fn to(descriptor: Option<i32>) -> Result<Self, NoDescriptor> {
-        let Some(number) = descriptor else { return Ok(Events { descriptor: None }) };
+        let Some(number) = descriptor else { return Ok(Events::default()) };
         let caller = inherited(number).ok_or(NoDescriptor(number))?;
         let mode = fcntl(caller, FcntlArg::F_GETFL).map_err(|_| NoDescriptor(number))?;
         if !OFlag::from_bits_retain(mode).intersects(OFlag::O_WRONLY | OFlag::O_RDWR) {

@@ -167,6 +167,14 @@ const SECTIONS: &[Section] = &[
                 "GROUPLOCK_RECOVERED",
                 "Only after a death inside that nobody has acknowledged: the epoch of that phase.",
             ),
+            (
+                "GROUPLOCK_RECOVERED_SESSION, GROUPLOCK_RECOVERED_COMMAND",
+                "The session and the command of the process that died.",
+            ),
+            (
+                "GROUPLOCK_PREVIOUS",
+                "The session that the room was set up for before, unless it was torn down.",
+            ),
             ("GROUPLOCK_ROOM_2, GROUPLOCK_SESSION_2, …", "The same for the rooms of --and."),
         ],
     },

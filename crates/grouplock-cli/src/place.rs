@@ -78,15 +78,16 @@ impl At {
         if named || std::env::var_os(variables::AT).is_some() {
             return None;
         }
-        let other = if geteuid().is_root() {
-            let user = std::env::var("SUDO_UID").ok()?.parse().ok().filter(|user| *user != 0)?;
-            Place::of_user(user)
-        } else {
-            Place::system()
-        };
+        let other = if geteuid().is_root() { of_sudo_user()? } else { Place::system() };
         let Place::Directory(directory) = &other else { return None };
         file_of(directory, room)?.exists().then_some(other)
     }
+}
+
+/// The place of the user that has become root by sudo(8).
+pub(crate) fn of_sudo_user() -> Option<Place> {
+    let user = std::env::var("SUDO_UID").ok()?.parse().ok();
+    user.filter(|user| *user != 0 && geteuid().is_root()).map(Place::of_user)
 }
 
 /// The file of a room in a directory, which need not exist; `None` if the name is not valid.

@@ -24,24 +24,23 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let removed = arguments.at.place().and_then(|place| match &arguments.room {
-        Some(room) => places().remove(&place, room).map(|()| Vec::new()),
+        Some(room) => places().remove(&place, room).map(|()| ExitCode::SUCCESS),
         None => remove_unused(&place),
     });
-    match removed {
-        Ok(names) => print(&names.concat()),
-        Err(error) => exit::failed(error),
-    }
+    removed.unwrap_or_else(exit::failed)
 }
 
-/// Returns the names of the removed rooms, each with a line break.
-fn remove_unused(place: &Place) -> Result<Vec<String>, RoomError> {
-    let mut removed = Vec::new();
+/// Prints the names of the removed rooms. A room that cannot be removed does not keep the others.
+fn remove_unused(place: &Place) -> Result<ExitCode, RoomError> {
+    let (mut removed, mut failed) = (String::new(), None);
     for name in places().list(place)? {
         match places().remove(place, name.as_str()) {
-            Ok(()) => removed.push(sanitized(name.as_str()) + "\n"),
+            Ok(()) => removed += &(sanitized(name.as_str()) + "\n"),
             Err(RoomError::InUse { .. } | RoomError::NoSuchRoom { .. }) => {}
-            Err(error) => return Err(error),
+            Err(error @ RoomError::Unsupported { .. }) => return Err(error),
+            Err(error) => failed = Some(exit::failed(format_args!("{name}: {error}"))),
         }
     }
-    Ok(removed)
+    let printed = print(&removed);
+    Ok(failed.unwrap_or(printed))
 }

@@ -55,16 +55,8 @@ pub(crate) struct RoomRequest {
     pub(crate) waits_if_full: bool,
 }
 
-/// Why a wait ended before the entry. The request is withdrawn.
-pub(crate) enum Interruption {
-    /// This signal arrived.
-    Signal(Signal),
-    /// The caller has hung up.
-    CallerGone,
-}
-
-/// The guard, or why there is none.
-pub(crate) type Entered = ControlFlow<Interruption, Guard<'static>>;
+/// The guard, or the signal that ended the wait. Then the request is withdrawn.
+pub(crate) type Entered = ControlFlow<Signal, Guard<'static>>;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WaitError {
@@ -72,6 +64,8 @@ pub(crate) enum WaitError {
     Room(#[from] RoomError),
     #[error("cannot wait: {0}")]
     System(#[from] io::Error),
+    #[error("the caller has hung up")]
+    CallerGone,
 }
 
 impl WaitError {
@@ -103,9 +97,7 @@ impl Entering<'_> {
         loop {
             match self.enter_once()? {
                 // A stopped process must not be in the queue: requests behind it would wait for it.
-                Entered::Break(Interruption::Signal(stop @ Signal::SIGTSTP)) => {
-                    self.signals.stop_by(stop)?;
-                }
+                Entered::Break(stop @ Signal::SIGTSTP) => self.signals.stop_by(stop)?,
                 entered => return Ok(entered),
             }
         }
@@ -130,8 +122,8 @@ impl Entering<'_> {
                     let left = request.patience.deadline();
                     let left = left.map(|time| time.saturating_duration_since(Instant::now()));
                     let next = left.map_or(FULL_RETRY, |left| left.min(FULL_RETRY));
-                    if let Some(interruption) = self.sleep(None, Some(next))? {
-                        return Ok(Entered::Break(interruption));
+                    if let Some(signal) = self.sleep(None, Some(next))? {
+                        return Ok(Entered::Break(signal));
                     }
                 }
                 done => return done,
@@ -180,9 +172,10 @@ impl Entering<'_> {
                     Some(SNAPSHOT_INTERVAL)
                 }
             };
-            match self.sleep(Some(&wakeup), next)? {
-                Some(interruption) => break Ok(Entered::Break(interruption)),
-                None => wakeup.clear(),
+            match self.sleep(Some(&wakeup), next) {
+                Ok(None) => wakeup.clear(),
+                Ok(Some(signal)) => break Ok(Entered::Break(signal)),
+                Err(error) => break Err(error),
             }
         };
         if waited {
@@ -191,27 +184,24 @@ impl Entering<'_> {
         entered
     }
 
-    /// Sleeps until the task is woken, the time is over, or something interrupts the wait.
+    /// Sleeps until the task is woken, the time is over, or a signal arrives.
     fn sleep(
         &self,
         wakeup: Option<&Wakeup>,
         time: Option<Duration>,
-    ) -> Result<Option<Interruption>, WaitError> {
+    ) -> Result<Option<Signal>, WaitError> {
         let mut sources = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
         // poll(2) reports a hang-up without a flag for it.
         sources.extend(self.caller.map(|caller| PollFd::new(caller, PollFlags::empty())));
         sources.extend(wakeup.map(|wakeup| PollFd::new(wakeup.0.as_fd(), PollFlags::POLLIN)));
-        match wait_for(&mut sources, time) {
-            Ok(_) | Err(Errno::EINTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
+        wait_for(&mut sources, time)?;
         if self.caller.is_some() && sources[1].any() == Some(true) {
-            return Ok(Some(Interruption::CallerGone));
+            return Err(WaitError::CallerGone);
         }
         while let Some(arrival) = self.signals.next()? {
             // A window that changes its size does not end the wait.
             if arrival.signal != Signal::SIGWINCH {
-                return Ok(Some(Interruption::Signal(arrival.signal)));
+                return Ok(Some(arrival.signal));
             }
         }
         Ok(None)

@@ -34,7 +34,7 @@ pub(crate) struct OuterHolding {
 /// process itself ends.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "this runs inside `{room}` in the session `{outer}`, so it cannot enter `{inner}`: it would wait for its own end. \
+    "this runs inside `{room}` in the session `{outer}`, so it cannot enter {inner}: it would wait for its own end. \
      To start a job in the background that waits until then: `env -u {VARIABLE} grouplock …{closing}`"
 )]
 pub(crate) struct WaitsForItself {
@@ -74,8 +74,9 @@ impl OuterHolding {
             // It does not wait. The error will be that the room is occupied.
             return Ok(None);
         }
-        let (room, inner) = (request.room.clone(), request.session.clone());
-        Err(WaitsForItself { room, outer: outer.session, inner, closing })
+        let inner =
+            if request.alone { "it alone".to_owned() } else { format!("`{}`", request.session) };
+        Err(WaitsForItself { room: request.room.clone(), outer: outer.session, inner, closing })
     }
 
     /// The holding in the requested room that an inherited descriptor keeps.

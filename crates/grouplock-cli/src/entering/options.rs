@@ -27,23 +27,26 @@ pub(crate) struct Entrance {
     #[arg(long, short = 'x')]
     exclusive: bool,
     /// At most that many holders are inside while this one is.
-    #[arg(long, value_name = "NUMBER")]
-    at_most: Option<NonZeroU32>,
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..),
+          allow_negative_numbers = true)]
+    at_most: Option<u32>,
     #[command(flatten)]
     pub(crate) at: At,
     /// Do not wait. Fail if the room cannot be entered at once.
     #[arg(long, short = 'n', visible_alias = "nonblock", conflicts_with = "timeout")]
     no_wait: bool,
     /// Wait at most that long, such as 5 (seconds), 0.5, 500ms, 2m, 2h30m.
-    #[arg(long, short = 'w', value_name = "TIME", visible_alias = "wait", value_parser = parse_duration)]
-    pub(crate) timeout: Option<Duration>,
+    #[arg(long, short = 'w', value_name = "TIME", visible_alias = "wait", value_parser = parse_duration,
+          allow_negative_numbers = true)]
+    timeout: Option<Duration>,
     /// Wait for a slot if the room is full (it has 10,000 slots by default). Otherwise a full room
     /// is an error. A request that waits for a slot is not in the queue yet.
     #[arg(long, conflicts_with = "no_wait")]
     wait_if_full: bool,
     /// The exit code if the room was not entered in time.
-    #[arg(long, short = 'E', value_name = "CODE", default_value_t = exit::NOT_ADMITTED)]
-    pub(crate) conflict_exit_code: u8,
+    #[arg(long, short = 'E', value_name = "CODE", default_value_t = exit::NOT_ADMITTED,
+          allow_negative_numbers = true)]
+    conflict_exit_code: u8,
     /// The urgency. In rooms with the policy `priority`, larger numbers go first. Other rooms only
     /// show it.
     #[arg(
@@ -55,25 +58,21 @@ pub(crate) struct Entrance {
     )]
     priority: i32,
     /// How long it will probably take. Others see it. It is not enforced.
-    #[arg(long, short = 'd', value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, short = 'd', value_name = "TIME", value_parser = parse_duration, allow_negative_numbers = true)]
     duration: Option<Duration>,
     /// A text that others see instead of the command.
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
     /// The order of admission: fifo, batch:PASSES or priority:AGING (such as priority:30s). A new
     /// room gets it; the default is fifo. An existing room must have it.
-    #[arg(long, value_name = "POLICY", value_parser = policy)]
+    #[arg(long, value_name = "POLICY")]
     policy: Option<Policy>,
     /// Print nothing about the wait, and no message if the room was not entered in time.
     #[arg(long, short = 'q', conflicts_with = "verbose")]
-    pub(crate) quiet: bool,
+    quiet: bool,
     /// Print what happens to stderr, even if it is not a terminal.
     #[arg(long, short = 'v')]
     verbose: bool,
-}
-
-fn policy(text: &str) -> Result<Policy, RoomError> {
-    text.parse()
 }
 
 impl Entrance {
@@ -87,15 +86,11 @@ impl Entrance {
         }
     }
 
-    /// The exit code for a failed entry.
-    pub(crate) fn exit_code(&self, error: &WaitError) -> u8 {
-        if error.is_conflict() { self.conflict_exit_code } else { exit::FAILED }
-    }
-
-    /// The message for a failed entry. It shows the timeout of the options. The time in the queue
-    /// is a little shorter.
-    pub(crate) fn message(&self, error: &WaitError) -> String {
-        match (error, self.timeout) {
+    /// The exit code and the message for a failed entry. The message shows the timeout of the
+    /// options. The time in the queue is a little shorter.
+    pub(crate) fn failure(&self, error: &WaitError) -> (u8, String) {
+        let code = if error.is_conflict() { self.conflict_exit_code } else { exit::FAILED };
+        let message = match (error, self.timeout) {
             (WaitError::Room(RoomError::TimedOut { .. }), Some(time)) => {
                 format!("not admitted within {} s", time.as_secs_f64())
             }
@@ -103,7 +98,13 @@ impl Entrance {
                 format!("{error}; --wait-if-full waits for a slot")
             }
             _ => error.to_string(),
-        }
+        };
+        (code, message)
+    }
+
+    /// Whether `--quiet` suppresses the message for a failed entry.
+    pub(crate) fn is_silent_about(&self, error: &WaitError) -> bool {
+        self.quiet && error.is_conflict()
     }
 
     /// The request. Snapshots show `shown` as the command, unless there is a label.
@@ -129,7 +130,7 @@ impl Entrance {
             room: self.room.clone(),
             session: self.session.clone().unwrap_or_default(),
             alone: self.exclusive,
-            at_most: self.at_most,
+            at_most: self.at_most.and_then(NonZeroU32::new),
             options,
             priority: self.priority,
             expected: self.duration,

@@ -5,7 +5,6 @@ use std::io::{IsTerminal, Write};
 use std::time::{Duration, SystemTime};
 
 use grouplock_room::{Loss, Participant, Recovered, Snapshot};
-use nix::libc;
 
 use super::RoomRequest;
 use crate::events::{Event, Events};
@@ -154,13 +153,8 @@ fn holder(member: &Participant, now: Option<SystemTime>) -> String {
 
 /// The width of the terminal; 80 columns if it is unknown.
 fn columns() -> usize {
-    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: the call writes to a `winsize`, which is what this request asks for.
-    let asked = unsafe { libc::ioctl(libc::STDERR_FILENO, libc::TIOCGWINSZ, &raw mut size) };
-    match size.ws_col {
-        columns @ 1.. if asked == 0 => usize::from(columns).max(20),
-        _ => 80,
-    }
+    let size = terminal_size::terminal_size_of(std::io::stderr());
+    size.map_or(80, |(columns, _)| usize::from(columns.0).max(20))
 }
 
 fn show(text: &str) {

@@ -12,10 +12,10 @@ use grouplock_room::myself::host;
 use grouplock_room::{
     Participant, Place, Places, Room, RoomError, RoomName, RoomOptions, Snapshot,
 };
-use nix::unistd::{getpid, getuid};
+use nix::unistd::getpid;
 
 use crate::output::{print, sanitized, since};
-use crate::place::{At, places};
+use crate::place::{At, of_sudo_user, places};
 use crate::system::proc::{Stat, processes};
 use crate::system::process::ProcessHandle;
 
@@ -107,9 +107,7 @@ fn whose(place: &Place) -> &'static str {
 
 /// Reports rooms in other places that the user may be looking for.
 fn other_places(place: &Place, findings: &mut Findings) {
-    let user = std::env::var("SUDO_UID").ok().and_then(|user| user.parse().ok());
-    let user = user.filter(|_| getuid().is_root()).map(Place::of_user);
-    let others = [Place::local().ok(), Some(Place::system()), user];
+    let others = [Place::local().ok(), Some(Place::system()), of_sudo_user()];
     let mut seen = vec![place.clone()];
     for other in others.into_iter().flatten() {
         let count = Places::new().list(&other).map_or(0, |rooms| rooms.len());

@@ -5,8 +5,12 @@ pub(crate) mod status;
 #[cfg(feature = "top")]
 pub(crate) mod top;
 
-use grouplock_room::{Place, RoomError, RoomOptions, Snapshot};
+use std::fmt::Write as _;
+use std::time::SystemTime;
 
+use grouplock_room::{Participant, Place, RoomError, RoomOptions, Snapshot};
+
+use crate::output::{duration_text, sanitized, since};
 use crate::place::places;
 
 /// The snapshots of all rooms in a place.
@@ -29,4 +33,16 @@ pub(crate) fn overview(place: &Place) -> Result<Overview, RoomError> {
 
 pub(crate) fn snapshot(place: &Place, room: &str) -> Result<Snapshot, RoomError> {
     places().open(place, room, &RoomOptions::new().look_only())?.snapshot()
+}
+
+/// How long a participant has been inside or has waited, its priority and its command.
+pub(crate) fn about(member: &Participant, now: SystemTime) -> String {
+    let mut text = since(member.since, now);
+    if let Some(expected) = member.expected {
+        _ = write!(text, " of {}", duration_text(expected));
+    }
+    if member.priority.0 != 0 {
+        _ = write!(text, ", priority {}", member.priority);
+    }
+    text + "  " + &sanitized(&member.command)
 }

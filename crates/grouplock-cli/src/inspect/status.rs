@@ -9,8 +9,8 @@ use grouplock_room::{Participant, Phase, Snapshot};
 use serde::Serialize;
 
 use crate::exit::{self, complain};
-use crate::inspect::{Overview, overview, snapshot};
-use crate::output::{duration_text, print, sanitized, since};
+use crate::inspect::{Overview, about, overview, snapshot};
+use crate::output::{print, sanitized};
 use crate::place::At;
 
 /// Shows the holders and the waiters of rooms.
@@ -85,16 +85,8 @@ fn as_text(room: &Snapshot) -> String {
 
 fn members(text: &mut String, what: &str, phase: &Phase, now: SystemTime) {
     _ = writeln!(text, "  {what}: {}", sanitized(&phase.session));
-    for Participant { id, pid, host, user, command, since: then, priority, expected, .. } in
-        &phase.members
-    {
-        _ = write!(text, "    {id}  {user}@{host} {pid}  {}", since(*then, now));
-        if let Some(expected) = expected {
-            _ = write!(text, " of {}", duration_text(*expected));
-        }
-        if priority.0 != 0 {
-            _ = write!(text, ", priority {priority}");
-        }
-        _ = writeln!(text, "  {}", sanitized(command));
+    for member in &phase.members {
+        let Participant { id, pid, host, user, .. } = member;
+        _ = writeln!(text, "    {id}  {user}@{host} {pid}  {}", about(member, now));
     }
 }

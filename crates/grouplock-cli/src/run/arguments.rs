@@ -53,7 +53,7 @@ pub(crate) struct Arguments {
     /// What to do with the command if the holding is lost.
     #[arg(long, value_enum, value_name = "ACTION", default_value = "term")]
     pub(super) on_loss: OnLoss,
-    /// Write events as JSON, one object per line, to this file descriptor.
+    /// Write events as JSON, one object per line, to stderr or to this file descriptor.
     #[arg(long, value_name = "FD", num_args = 0..=1, require_equals = true, default_missing_value = "2")]
     pub(super) json: Option<i32>,
     /// The command and its arguments.

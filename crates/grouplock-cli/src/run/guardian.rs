@@ -196,11 +196,9 @@ fn is_orphaned(command: &ProcessHandle, listen: &OwnedFd) -> bool {
             PollFd::new(listen.as_fd(), PollFlags::POLLIN),
             PollFd::new(command.as_fd(), PollFlags::POLLIN),
         ];
-        match wait_for(&mut sources, None) {
-            Err(Errno::EINTR) => continue,
+        if wait_for(&mut sources, None).is_err() {
             // It cannot happen. But then the command must not be left alone.
-            Err(_) => return true,
-            Ok(_) => {}
+            return true;
         }
         if sources[0].any() == Some(true) {
             match hear(listen).map(heed) {

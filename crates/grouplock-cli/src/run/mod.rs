@@ -17,7 +17,7 @@ pub(crate) use arguments::{Arguments, OnLoss};
 
 use crate::entering::nested::{self, OuterHolding, WaitsForItself};
 use crate::entering::variables::{self, variables};
-use crate::entering::{Entering, Interruption, RoomRequest, StderrReport, WaitError, WaitReport};
+use crate::entering::{Entering, RoomRequest, StderrReport, WaitError, WaitReport};
 use crate::events::{Event, Events};
 use crate::exit::{self, Ending, complain};
 use crate::place::places;
@@ -35,17 +35,14 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     match run_inside(arguments, &mut events) {
         Ok(ending) => ending.follow(),
         Err(error) => {
-            let message = match &error {
-                RunError::Wait(error) => arguments.entrance.message(error),
-                error => error.to_string(),
-            };
-            let code = match &error {
-                RunError::Wait(error) => arguments.entrance.exit_code(error),
-                RunError::Lost(_) => exit::LOST,
-                _ => exit::FAILED,
+            let entrance = &arguments.entrance;
+            let (code, message) = match &error {
+                RunError::Wait(error) => entrance.failure(error),
+                RunError::Lost(_) => (exit::LOST, error.to_string()),
+                _ => (exit::FAILED, error.to_string()),
             };
             events.write(&Event::Failed { message: message.clone(), exit: code });
-            if !(arguments.entrance.quiet && code == arguments.entrance.conflict_exit_code) {
+            if !matches!(&error, RunError::Wait(error) if entrance.is_silent_about(error)) {
                 complain(message);
             }
             ExitCode::from(code)
@@ -148,20 +145,18 @@ fn enter(
                 ControlFlow::Continue((holding, needs_set_up)) => {
                     entered.push((*position, request.clone(), holding, needs_set_up));
                 }
-                ControlFlow::Break(Interruption::Signal(stop @ Signal::SIGTSTP)) => {
+                ControlFlow::Break(stop @ Signal::SIGTSTP) => {
                     // A stopped process must not be in a queue or a room: others would wait for it.
                     drop(entered);
                     signals.stop_by(stop).map_err(RunError::system("stop"))?;
                     continue 'again;
                 }
-                ControlFlow::Break(Interruption::Signal(signal)) => {
+                ControlFlow::Break(signal) => {
                     let ending = Ending::Signal(signal as i32);
                     let exit = ending.code();
                     events.write(&Event::Signalled { signal: signal.as_str(), exit });
                     return Ok(ControlFlow::Break(ending));
                 }
-                // It cannot happen: `run` gives no caller.
-                ControlFlow::Break(Interruption::CallerGone) => continue 'again,
             }
         }
         entered.sort_by_key(|(position, ..)| *position);
@@ -194,7 +189,7 @@ fn enter_room(
     request: &RoomRequest,
     signals: &Signals,
     events: &mut Events,
-) -> Result<ControlFlow<Interruption, (Holding, bool)>, RunError> {
+) -> Result<ControlFlow<Signal, (Holding, bool)>, RunError> {
     let outer = OuterHolding::around(request)?;
     let mut request = request.clone();
     if outer.is_some() {
@@ -210,7 +205,7 @@ fn enter_room(
         let mut entering = Entering { request: &request, signals, caller: None, report };
         let guard = match entering.enter_once() {
             Ok(ControlFlow::Continue(guard)) => guard,
-            Ok(ControlFlow::Break(interruption)) => return Ok(ControlFlow::Break(interruption)),
+            Ok(ControlFlow::Break(signal)) => return Ok(ControlFlow::Break(signal)),
             Err(error) => {
                 return match outer {
                     Some(outer) if error.is_conflict() => {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::ops::ControlFlow;
 
-use grouplock_room::{Guard, RoomError};
+use grouplock_room::RoomError;
 
 use super::arguments::{Arguments, shell};
 use super::child::PreparedCommand;
@@ -89,7 +89,7 @@ impl<'a> SetUp<'a> {
         if !guard.try_alone()? {
             return Ok(ending);
         }
-        Guard::set_prepared(guard, None)?;
+        guard.set_prepared(None)?;
         let torn_down = self.run(text, holdings)?;
         if torn_down != Ending::Code(0) {
             complain("the tear-down failed");
@@ -103,10 +103,7 @@ impl<'a> SetUp<'a> {
         let on_loss = self.arguments.on_loss;
         let supervision = Supervision { signals: self.signals, holdings, on_loss };
         // Events are only about the command.
-        let mut events = Events::to(None).map_err(|source| RunError::System {
-            what: "begin",
-            source: std::io::Error::other(source),
-        })?;
+        let mut events = Events::default();
         let Finished { ending, loss, guardian, watch } =
             supervision.run(&command, &mut events, self.report)?;
         self.watches.extend(watch);

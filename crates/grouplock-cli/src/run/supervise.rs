@@ -129,11 +129,8 @@ impl Supervision<'_> {
         // After a loss its event is not needed any more.
         let unheard = watch.filter(|watch| watch.loss().is_none());
         sources.extend(unheard.map(|watch| source(watch.bell.as_fd())));
-        match wait_for(&mut sources, wait) {
-            Ok(count) => Ok(count > 0),
-            Err(Errno::EINTR) => Ok(true),
-            Err(errno) => Err(RunError::system("wait for the command")(errno)),
-        }
+        let ready = wait_for(&mut sources, wait);
+        ready.map(|count| count > 0).map_err(RunError::system("wait for the command"))
     }
 
     /// Passes a signal on to the command, unless the command received it too.

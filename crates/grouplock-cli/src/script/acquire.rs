@@ -22,7 +22,6 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use grouplock_room::{Guard, Patience, RoomError, Standing, parse_duration};
-use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::libc;
 use nix::poll::{PollFd, PollFlags};
@@ -35,7 +34,7 @@ use super::caller::caller;
 use super::token::{Token, world};
 use crate::entering::nested::{self, OuterHolding};
 use crate::entering::{
-    Entered, Entering, Entrance, Interruption, RoomRequest, StderrReport, WaitReport,
+    Entered, Entering, Entrance, RoomRequest, StderrReport, WaitError, WaitReport,
 };
 use crate::exit::{self, Ending, complain};
 use crate::system::descriptors::open_numbers;
@@ -132,10 +131,7 @@ fn is_answered(answer: &UnixStream, stops: &Signals) -> nix::Result<bool> {
     loop {
         let source = |fd| PollFd::new(fd, PollFlags::POLLIN);
         let mut sources = [source(answer.as_fd()), source(stops.as_fd())];
-        match wait_for(&mut sources, None) {
-            Err(Errno::EINTR) => continue,
-            ready => ready?,
-        };
+        wait_for(&mut sources, None)?;
         if sources[0].any() == Some(true) {
             return Ok(true);
         }
@@ -238,14 +234,11 @@ fn enter(order: &Order<'_>, caller: BorrowedFd<'_>) -> Result<KeeperState, (u8, 
             };
             Ok((guard, signals, token))
         }
-        Ok(Entered::Break(Interruption::Signal(signal))) => {
-            Err((Ending::Signal(signal as i32).code(), None))
-        }
-        Ok(Entered::Break(Interruption::CallerGone)) => Err((exit::FAILED, None)),
+        Ok(Entered::Break(signal)) => Err((Ending::Signal(signal as i32).code(), None)),
+        Err(WaitError::CallerGone) => Err((exit::FAILED, None)),
         Err(error) => {
-            let silent = entrance.quiet && error.is_conflict();
-            let message = (!silent).then(|| entrance.message(&error));
-            Err((entrance.exit_code(&error), message))
+            let (code, message) = entrance.failure(&error);
+            Err((code, (!entrance.is_silent_about(&error)).then_some(message)))
         }
     }
 }
@@ -297,7 +290,7 @@ fn stay(
         let mut sources = vec![source(signals.as_fd()), source(owner.as_fd())];
         sources.extend(unprinted.as_ref().map(|socket| source(socket.as_fd())));
         match wait_for(&mut sources, Some(left.min(LOOK))) {
-            Ok(0) | Err(Errno::EINTR) => continue,
+            Ok(0) => continue,
             Ok(_) if sources[..2].iter().all(|source| source.any() == Some(false)) => {}
             Ok(_) | Err(_) => return,
         }

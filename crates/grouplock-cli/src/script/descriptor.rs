@@ -18,9 +18,7 @@ use nix::unistd::getppid;
 use super::caller::{Caller, caller};
 use crate::entering::nested::{self, OuterHolding};
 use crate::entering::variables::{self, variables};
-use crate::entering::{
-    Entered, Entering, Entrance, Interruption, StderrReport, WaitError, WaitReport,
-};
+use crate::entering::{Entered, Entering, Entrance, StderrReport, WaitError, WaitReport};
 use crate::exit::{self, Ending, complain};
 use crate::output::print;
 use crate::place::{At, places};
@@ -89,7 +87,7 @@ enum EnterError {
     #[error(transparent)]
     Wait(#[from] WaitError),
     #[error(transparent)]
-    Itself(#[from] crate::entering::nested::WaitsForItself),
+    Itself(#[from] nested::WaitsForItself),
 }
 
 impl From<RoomError> for EnterError {
@@ -116,10 +114,10 @@ pub(crate) fn enter(arguments: &EnterArguments) -> ExitCode {
         Ok(ControlFlow::Break(ending)) => ending.follow(),
         Err(error) => {
             let (code, message) = match &error {
-                EnterError::Wait(wait) => (entrance.exit_code(wait), entrance.message(wait)),
+                EnterError::Wait(error) => entrance.failure(error),
                 error => (exit::FAILED, error.to_string()),
             };
-            if !(entrance.quiet && code == entrance.conflict_exit_code) {
+            if !matches!(&error, EnterError::Wait(error) if entrance.is_silent_about(error)) {
                 complain(message);
             }
             if arguments.export {
@@ -172,11 +170,8 @@ fn try_enter(arguments: &EnterArguments) -> Result<ControlFlow<Ending, String>, 
         Entering { request: &request, signals: &signals, caller: None, report: wait_report };
     let guard = match entering.enter()? {
         Entered::Continue(guard) => guard,
-        Entered::Break(Interruption::Signal(signal)) => {
+        Entered::Break(signal) => {
             return Ok(ControlFlow::Break(Ending::Signal(signal as i32)));
-        }
-        Entered::Break(Interruption::CallerGone) => {
-            return Ok(ControlFlow::Break(Ending::Code(exit::FAILED)));
         }
     };
     let (epoch, recovered) = (guard.epoch(), guard.recovered());
@@ -276,8 +271,8 @@ fn facts_of(number: i32) -> Option<std::fs::Metadata> {
 /// An error for rooms on servers. A descriptor cannot keep them.
 fn on_this_machine(place: &Place) -> Result<(), RoomError> {
     match place {
-        Place::Servers { scheme, .. } => Err(RoomError::BadPlace {
-            place: format!("{scheme}://…"),
+        Place::Servers { .. } => Err(RoomError::BadPlace {
+            place: place.to_string(),
             reason: "a descriptor can keep only rooms in a directory; use `grouplock run` or `acquire` for rooms on servers",
         }),
         _ => Ok(()),

@@ -2,7 +2,7 @@
 //! number.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::libc;
@@ -38,14 +38,9 @@ impl ProcessHandle {
 
     /// Waits until the process has ended, at most that long. Returns whether it has.
     pub(crate) fn ends_within(&self, time: Option<Duration>) -> bool {
-        loop {
-            match wait_for(&mut [PollFd::new(self.as_fd(), PollFlags::POLLIN)], time) {
-                Err(Errno::EINTR) => {}
-                Ok(count) => return count > 0,
-                // A descriptor of a process cannot fail.
-                Err(_) => return false,
-            }
-        }
+        let ready = wait_for(&mut [PollFd::new(self.as_fd(), PollFlags::POLLIN)], time);
+        // A descriptor of a process cannot fail.
+        ready.is_ok_and(|count| count > 0)
     }
 
     pub(crate) fn has_ended(&self) -> bool {
@@ -61,5 +56,12 @@ impl AsFd for ProcessHandle {
 
 /// Sleeps until one of the sources is ready, at most that long. Returns how many are.
 pub(crate) fn wait_for(sources: &mut [PollFd<'_>], time: Option<Duration>) -> nix::Result<i32> {
-    ppoll(sources, time.map(Into::into), None)
+    let started = Instant::now();
+    loop {
+        let left = time.map(|time| time.saturating_sub(started.elapsed()));
+        match ppoll(sources, left.map(Into::into), None) {
+            Err(Errno::EINTR) => {}
+            ready => return ready,
+        }
+    }
 }

@@ -171,4 +171,10 @@ fn what_nobody_uses_is_removed() {
     assert_eq!(place.said(&["remove", "--unused"]), (0, "one\ntwo\n".to_owned(), String::new()));
     assert_eq!(place.said(&["remove", "--unused"]), (0, String::new(), String::new()));
     assert!(place.said(&["status"]).1.starts_with("used "));
+    // A file that is not a room stays, and does not keep the others.
+    std::fs::write(place.rooms().join("a.room"), "not a room").expect("it is ours");
+    assert_eq!(place.said(&["run", "two", "s", "--", "true"]).0, 0);
+    let (code, text, trouble) = place.said(&["remove", "--unused"]);
+    assert_eq!((code, text.as_str()), (125, "two\n"), "{trouble}");
+    assert!(trouble.contains("a.room` is not a room"), "{trouble}");
 }

@@ -46,7 +46,12 @@ fn wrong_arguments_are_named_with_what_was_expected() {
         &["run", "-w", "soon", "r", "s", "--", "true"],
         &["'soon'", "500ms, 2m, 1h or 2h30m"],
     );
-    refused(&place, &["run", "-w", "-1", "r", "s", "--", "true"], &["-1"]);
+    for (option, expected) in
+        [("-w", "2h30m"), ("-d", "2h30m"), ("-E", "0..=255"), ("--at-most", "1..=4294967295")]
+    {
+        refused(&place, &["run", option, "-1", "r", "s", "--", "true"], &["-1", expected]);
+    }
+    refused(&place, &["run", "--at-most", "0", "r", "s", "--", "true"], &["0 is not in 1..="]);
     refused(&place, &["run", "-E", "256", "r", "s", "--", "true"], &["'256'", "0..=255"]);
     refused(&place, &["run", "-p", "high", "r", "s", "--", "true"], &["'high'"]);
     refused(
@@ -112,8 +117,35 @@ fn bad_names_and_places_are_named() {
         told(place.grouplock(&["run", "r", "s", "--", "true"]).env("GROUPLOCK_AT", bytes));
     assert_eq!(code, 125, "{trouble}");
     assert!(trouble.contains("`/tmp/\u{fffd}`") && trouble.contains("UTF-8"), "{trouble}");
+    let deep = place.file("missing/rooms");
+    let deep = deep.to_str().expect("it is text");
+    refused(
+        &place,
+        &["run", "--at", deep, "r", "s", "--", "true"],
+        &[deep, "its parent does not exist"],
+    );
+    refused(&place, &["path", "--at", "etcd://host:1", "r"], &["`etcd://host:1`", "`acquire`"]);
     refused(&place, &["status", "nowhere"], &["there is no room `nowhere` in"]);
     refused(&place, &["remove", "nowhere"], &["there is no room `nowhere` in"]);
+}
+
+#[test]
+fn quiet_hides_conflicts_only() {
+    let place = Place::new();
+    let _holder = place.occupy("r", "a");
+    // The code of a conflict may be that of a failure.
+    let quiet = |command: &[&str], options: &[&str]| {
+        place.said(&[command, &["-q", "-E", "125"], options, &["r", "b"]].concat())
+    };
+    let run = &["run", "-c", "true"][..];
+    for command in [run, &["enter", "--fd", "2"], &["acquire"]] {
+        let (code, _, trouble) = quiet(command, &["--at", "ftp://host:1"]);
+        assert_eq!(code, 125, "{command:?}");
+        assert!(trouble.contains("ftp://"), "{command:?}: {trouble}");
+    }
+    for command in [run, &["acquire"]] {
+        assert_eq!(quiet(command, &["-n"]), (125, String::new(), String::new()), "{command:?}");
+    }
 }
 
 #[test]

@@ -116,4 +116,5 @@ fn a_death_inside_is_told() {
     let entered = events.iter().find(|event| event["event"] == "entered").expect("it got in");
     let recovered = &entered["recovered"];
     assert_eq!((&recovered["pid"], &recovered["session"]), (&pid.into(), &"a".into()));
+    assert!(recovered["command"].is_string() && recovered["noticed"].is_f64(), "{recovered}");
 }

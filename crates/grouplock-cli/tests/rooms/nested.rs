@@ -49,7 +49,12 @@ fn the_same_session_runs_at_once_although_another_waits() {
 #[test]
 fn another_session_of_the_same_room_is_refused() {
     let place = Place::new();
-    for command in ["run r b -- true", "run -w 1h r b -- true", "acquire --for $$ r b"] {
+    for (command, inner) in [
+        ("run r b -- true", "`b`"),
+        ("run -w 1h r b -- true", "`b`"),
+        ("acquire --for $$ r b", "`b`"),
+        ("run -x r a -- true", "it alone"),
+    ] {
         let script = format!("\"$G\" {command}");
         let (code, _, trouble) = told(
             place
@@ -58,7 +63,8 @@ fn another_session_of_the_same_room_is_refused() {
         );
         assert_eq!(code, 125, "{command}: {trouble}");
         assert!(trouble.contains("inside `r` in the session `a`"), "{trouble}");
-        assert!(trouble.contains("it would wait for its own end"), "{trouble}");
+        let why = format!("cannot enter {inner}: it would wait for its own end");
+        assert!(trouble.contains(&why), "{trouble}");
     }
     let script = "\"$G\" acquire --for $$ r a || exit";
     let (code, text, trouble) = while_another_waits(&place, script);

@@ -338,3 +338,13 @@ fn top_is_a_live_picture_with_keys() {
     screen.type_in("q");
     assert_eq!(screen.process.code(), Some(0));
 }
+
+#[test]
+fn top_fits_a_terminal_of_many_columns() {
+    let place = Place::new();
+    // Columns times lines do not fit into sixteen bits.
+    let mut screen = Screen::with_columns(place.grouplock(&["top"]), 3000);
+    screen.until_shows("no rooms yet");
+    screen.type_in("q");
+    assert_eq!(screen.process.code(), Some(0));
+}

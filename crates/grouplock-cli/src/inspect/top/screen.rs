@@ -160,7 +160,7 @@ impl Screen {
 
     /// Columns and lines.
     pub(super) fn size() -> (usize, usize) {
-        let size = terminal_size::terminal_size().filter(|(width, height)| width.0 * height.0 > 0);
+        let size = terminal_size::terminal_size();
         size.map_or((80, 24), |(width, height)| (width.0.into(), height.0.into()))
     }
 

@@ -1,13 +1,12 @@
 //! The picture that `top` shows.
 
-use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
 
 use grouplock_room::{Participant, Phase, Place, Snapshot};
 use unicode_width::UnicodeWidthStr;
 
 use super::screen::{Line, RED, Style};
-use crate::inspect::overview;
+use crate::inspect::{about, overview};
 use crate::output::{duration_text, sanitized, since};
 
 /// The time that the strip at the bottom covers.
@@ -200,17 +199,9 @@ impl View {
     fn phase(&self, lines: &mut Vec<Line>, what: &str, phase: &Phase, now: SystemTime) {
         let session = (sanitized(&phase.session), self.style(&phase.session));
         lines.push(Line::plain(format!("{what}: ")).and(session.0, session.1));
-        for Participant { pid, user, host, command, since: then, expected, priority, .. } in
-            &phase.members
-        {
-            let mut text = format!("  {pid} {user}@{host}  {}", since(*then, now));
-            if let Some(expected) = expected {
-                _ = write!(text, " of {}", duration_text(*expected));
-            }
-            if priority.0 != 0 {
-                _ = write!(text, "  priority {priority}");
-            }
-            lines.push(Line::plain(format!("{text}  {}", sanitized(command))));
+        for member in &phase.members {
+            let Participant { pid, user, host, .. } = member;
+            lines.push(Line::plain(format!("  {pid} {user}@{host}  {}", about(member, now))));
         }
     }
 
