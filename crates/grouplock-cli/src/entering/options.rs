@@ -36,8 +36,8 @@ pub(crate) struct Entrance {
     #[arg(long, short = 'n', visible_alias = "nonblock", conflicts_with = "timeout")]
     no_wait: bool,
     /// Wait at most that long, such as 5 (seconds), 0.5, 500ms, 2m, 2h30m.
-    #[arg(long, short = 'w', value_name = "TIME", visible_alias = "wait", value_parser = parse_duration,
-          allow_negative_numbers = true)]
+    #[arg(long, short = 'w', value_name = "TIME", visible_alias = "wait",
+          value_parser = parse_duration, allow_negative_numbers = true)]
     timeout: Option<Duration>,
     /// Wait for a slot if the room is full (it has 10,000 slots by default). Otherwise a full room
     /// is an error. A request that waits for a slot is not in the queue yet.
@@ -58,7 +58,8 @@ pub(crate) struct Entrance {
     )]
     priority: i32,
     /// How long it will probably take. Others see it. It is not enforced.
-    #[arg(long, short = 'd', value_name = "TIME", value_parser = parse_duration, allow_negative_numbers = true)]
+    #[arg(long, short = 'd', value_name = "TIME", value_parser = parse_duration,
+          allow_negative_numbers = true)]
     duration: Option<Duration>,
     /// A text that others see instead of the command.
     #[arg(long, value_name = "TEXT")]

@@ -18,6 +18,7 @@
 //! `false`](Desk::renewed).
 
 mod clients;
+mod holding;
 mod suspended;
 #[cfg(test)]
 mod tests;
@@ -33,18 +34,16 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use crate::backend::{Holding, Pending, Submitted, Watch};
+use crate::backend::{Holding, Pending, Submitted};
 use crate::error::RoomError;
 use crate::guard::{Loss, Recovered, Standing};
 use crate::request::Patience;
 use crate::snapshot::HolderId;
+use holding::RemoteHolding;
 
 /// How long dropping a request or a holding waits until the servers know it.
 /// [`leave`](Holding::leave) waits until the lease ends.
 const PATIENCE_OF_DROP: Duration = Duration::from_secs(2);
-
-/// How often a watch checks whether the machine was suspended.
-const GLANCE: Duration = Duration::from_secs(1);
 
 /// What the servers report with a grant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -429,81 +428,5 @@ impl Drop for PendingRequest {
 impl fmt::Debug for PendingRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PendingRequest").field("holder", &self.holder()).finish_non_exhaustive()
-    }
-}
-
-/// A holding in a room on servers.
-struct RemoteHolding {
-    exchange: Arc<Exchange>,
-    epoch: u64,
-    recovered: Option<Recovered>,
-}
-
-impl Holding for RemoteHolding {
-    fn epoch(&self) -> u64 {
-        self.epoch
-    }
-
-    fn holder(&self) -> HolderId {
-        self.exchange.holder.clone()
-    }
-
-    fn deaths(&self) -> Vec<Recovered> {
-        self.recovered.clone().into_iter().collect()
-    }
-
-    fn watch(&self) -> Box<dyn Watch> {
-        Box::new(RemoteWatch(Arc::clone(&self.exchange)))
-    }
-
-    fn leave(self: Box<Self>) -> Result<(), RoomError> {
-        let mut state = self.exchange.lock();
-        state.lose_if_late();
-        if let Stage::Lost(loss, _) = &state.stage {
-            return Err(RoomError::Lost(loss.clone()));
-        }
-        let until = state.valid_until().unwrap_or_else(|| Instant::now() + PATIENCE_OF_DROP);
-        drop(state);
-        self.exchange.end(until);
-        match &self.exchange.lock().stage {
-            Stage::Lost(loss, _) => Err(RoomError::Lost(loss.clone())),
-            // No other session entered before the lease ended, and the lease ends by itself.
-            Stage::Leaving => Err(RoomError::Lost(late())),
-            _ => Ok(()),
-        }
-    }
-}
-
-impl Drop for RemoteHolding {
-    fn drop(&mut self) {
-        self.exchange.end(Instant::now() + PATIENCE_OF_DROP);
-    }
-}
-
-/// The watch of a [`RemoteHolding`].
-struct RemoteWatch(Arc<Exchange>);
-
-impl Watch for RemoteWatch {
-    fn standing(&self) -> Standing {
-        self.0.lock().standing()
-    }
-
-    fn wait(&self, until: Option<Instant>) -> Standing {
-        let mut state = self.0.lock();
-        loop {
-            let standing = state.standing();
-            if standing != Standing::Held || until.is_some_and(|until| until <= Instant::now()) {
-                return standing;
-            }
-            // The machine may be suspended, and no event reports that.
-            let soon = state.valid_until().map(|end| end.min(Instant::now() + GLANCE));
-            let next = until.into_iter().chain(soon).min();
-            state = self.0.wait(state, next);
-        }
-    }
-
-    /// For a lost holding: when others may enter. It may be in the past.
-    fn valid_until(&self) -> Option<Instant> {
-        self.0.lock().valid_until()
     }
 }
