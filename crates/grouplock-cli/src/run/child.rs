@@ -4,7 +4,7 @@
 //! directly. The child tells its number to the [guardian](super::guardian) before it becomes the
 //! command. So the command never runs without a guardian.
 
-use std::ffi::{CString, NulError, OsString};
+use std::ffi::{CString, NulError, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
@@ -115,10 +115,9 @@ impl PreparedCommand {
         let Some(program) = self.words.first() else { end(exit::NOT_FOUND) };
         let Err(errno) = nix::unistd::execvpe(program, &self.words, &self.environment);
         let name = crate::output::sanitized(&program.to_string_lossy());
-        // The kernel also returns ENOENT for a script whose interpreter is missing.
-        let is_file = name.contains('/') && Path::new(&name).exists();
         match errno {
-            Errno::ENOENT if is_file => {
+            // The kernel also returns ENOENT for a script whose interpreter is missing.
+            Errno::ENOENT if exists(OsStr::from_bytes(program.to_bytes())) => {
                 complain(&format!("{name}: the interpreter it asks for was not found"));
                 end(exit::CANNOT_RUN)
             }
@@ -177,6 +176,15 @@ fn spawn<F: Fn()>(stack: usize, work: F) -> nix::Result<Pid> {
         libc::clone(begin::<F>, top.cast(), flags, (&raw const work).cast_mut().cast())
     };
     Errno::result(child).map(Pid::from_raw)
+}
+
+/// Whether there is a file that execvpe(3) finds for this program.
+fn exists(program: &OsStr) -> bool {
+    if program.as_bytes().contains(&b'/') {
+        return Path::new(program).exists();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    !program.is_empty() && std::env::split_paths(&path).any(|place| place.join(program).exists())
 }
 
 /// It does not use the locks of the standard streams. Another thread may have held them at the

@@ -40,9 +40,12 @@ fn a_command_that_cannot_be_run_gives_126_and_127() {
     fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("it is ours");
     let script = place.file("script");
     install(&file, &script);
-    let (code, _, trouble) = place.said(&["run", "r", "s", "--", &script.to_string_lossy()]);
-    assert_eq!(code, 126);
-    assert!(trouble.contains("the interpreter it asks for was not found"), "{trouble}");
+    for name in [&*script.to_string_lossy(), "script"] {
+        let mut run = place.grouplock(&["run", "r", "s", "--", name]);
+        let (code, _, trouble) = told(run.env("PATH", place.path()));
+        assert_eq!(code, 126, "{trouble}");
+        assert!(trouble.contains("the interpreter it asks for was not found"), "{trouble}");
+    }
     assert!(place.is_empty("r"));
 }
 
