@@ -102,31 +102,34 @@ impl Passage<'_> {
         self.journal.note(Event::Request(self.process as u64 + 1));
     }
 
-    /// The process is inside.
-    fn inside(&mut self) {
+    /// Makes the passage of a process that is inside until `guard` is dropped. Without a guard, the
+    /// request was withdrawn.
+    fn make<G>(&mut self, guard: Option<G>) {
+        if guard.is_none() {
+            self.journal.withdraw();
+            // Relaxed: only a sign of life.
+            self.given_up.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
         self.journal.note_entry(Watched::last_doorway_end());
         // Relaxed: only a sign of life.
         self.entries.fetch_add(1, Ordering::Relaxed);
         self.linger();
         self.journal.note(Event::Leave);
-    }
-
-    /// For the present request: after how many reads it is withdrawn if it has to wait. Every other
-    /// request is.
-    fn patience(&mut self) -> Option<u32> {
-        let patience = 1 << self.random.u32(0..8);
-        self.random.bool().then_some(patience - 1)
-    }
-
-    /// The request is withdrawn.
-    fn withdraw(&mut self) {
-        self.journal.withdraw();
-        // Relaxed: only a sign of life.
-        self.given_up.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn done(&mut self) {
+        drop(guard);
         self.journal.note(Event::Done);
+    }
+
+    /// Whether to withdraw the present request, each time that it has to wait. Every other request
+    /// is withdrawn, after a random number of calls.
+    fn patience(&mut self) -> impl FnMut() -> bool + use<> {
+        let patience = 1 << self.random.u32(0..8);
+        let patience = self.random.bool().then_some(patience - 1);
+        let mut looks = 0;
+        move || {
+            looks += 1;
+            patience.is_some_and(|patience: u32| looks > patience)
+        }
     }
 
     /// Waits for a random time: often none, rarely a long one.
@@ -148,9 +151,7 @@ impl<L: RawGroup<Watched> + 'static> Subject for Group<L, Watched> {
         for _ in 0..passages {
             let session = passage.request();
             let inside = process.enter(session).map_err(|e| e.to_string())?;
-            passage.inside();
-            drop(inside);
-            passage.done();
+            passage.make(Some(inside));
         }
         Ok(())
     }
@@ -164,19 +165,9 @@ impl<L: WithdrawGroup<Watched> + 'static> Subject for Withdrawing<L> {
         let mut process = self.0.process().map_err(|e| e.to_string())?;
         for _ in 0..passages {
             let session = passage.request();
-            let (mut looks, patience) = (0, passage.patience());
-            let give_up = || {
-                looks += 1;
-                patience.is_some_and(|patience| looks > patience)
-            };
+            let give_up = passage.patience();
             let inside = process.enter_unless(session, give_up).map_err(|e| e.to_string())?;
-            if inside.is_some() {
-                passage.inside();
-                drop(inside);
-                passage.done();
-            } else {
-                passage.withdraw();
-            }
+            passage.make(inside);
         }
         Ok(())
     }
@@ -188,9 +179,7 @@ impl<L: RawMutex<Watched> + 'static> Subject for Mutual<L, Watched> {
         for _ in 0..passages {
             passage.request_alone();
             let held = process.acquire().map_err(|e| e.to_string())?;
-            passage.inside();
-            drop(held);
-            passage.done();
+            passage.make(Some(held));
         }
         Ok(())
     }
@@ -204,19 +193,9 @@ impl<L: WithdrawMutex<Watched> + 'static> Subject for WithdrawingMutex<L> {
         let mut process = self.0.process().map_err(|e| e.to_string())?;
         for _ in 0..passages {
             passage.request_alone();
-            let (mut looks, patience) = (0, passage.patience());
-            let give_up = || {
-                looks += 1;
-                patience.is_some_and(|patience| looks > patience)
-            };
+            let give_up = passage.patience();
             let held = process.acquire_unless(give_up).map_err(|e| e.to_string())?;
-            if held.is_some() {
-                passage.inside();
-                drop(held);
-                passage.done();
-            } else {
-                passage.withdraw();
-            }
+            passage.make(held);
         }
         Ok(())
     }
