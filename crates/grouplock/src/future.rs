@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use crate::GroupLock;
 use crate::cores::{Core, Phases};
 use crate::guards::{Access, Alone, Guard, Handle, Sharing};
-use crate::watch::{self, Held};
+use crate::watch::Held;
 
 /// The future of [`GroupLock::enter_async`].
 pub type Enter<'a, S, T, C = Phases<S>> = Request<&'a C, S, C, Sharing<T>>;
@@ -113,7 +113,7 @@ impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized> Future for Switch<'_, H, 
             guard.data = data.take();
         }
         *done = true;
-        guard.held = Held::new(watch::Request::of(core, false));
+        guard.held = Held::new(core.address(), false);
         guard.held.of_task();
         Poll::Ready(())
     }

@@ -145,7 +145,7 @@ impl<H: Handle<C>, S, C: Core<Session = S>, A: Access> Guard<H, S, C, A> {
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub(crate) unsafe fn new(lock: H, pass: C::Pass, data: A) -> Self {
-        let held = Held::new(watch::Request::of(lock.core(), A::EXCLUSIVE));
+        let held = Held::new(lock.core().address(), A::EXCLUSIVE);
         Guard { lock, pass, data: Some(data), held, sessions: PhantomData }
     }
 

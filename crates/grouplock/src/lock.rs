@@ -7,7 +7,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::cores::{Core, Phases, Striped, discard, enter_for};
+use crate::cores::{Core, Phases, Striped, enter_for};
+use crate::foreign::discard;
 use crate::future::{Enter, EnterArc, EnterWith, Exclusive, ExclusiveArc};
 use crate::guards::{Access, Guard, Handle};
 use crate::{

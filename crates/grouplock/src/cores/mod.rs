@@ -18,9 +18,8 @@ use std::time::{Duration, Instant};
 
 #[cfg(feature = "handover")]
 pub use self::handover::Handover;
-pub(crate) use self::phases::MOST_HOLDERS;
 pub use self::phases::Phases;
-pub(crate) use self::phases::{Signal, discard};
+pub(crate) use self::phases::{MOST_HOLDERS, Signal};
 pub use self::striped::Striped;
 use crate::{Snapshot, watch};
 

@@ -38,7 +38,8 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use super::Core;
-use super::phases::{Asked, Phases, QueueUp, discard, is_past};
+use super::phases::Phases;
+use crate::foreign::discard;
 use crate::sync::{AtomicU32, AtomicUsize, ENTRIES_TO_FAVOUR, stripe_of_this_thread, stripes};
 use crate::{Policy, Snapshot};
 
@@ -107,7 +108,7 @@ impl<S: Eq + Clone> Striped<S> {
         let pin = Pin { lock: self, number };
         self.stripes[number].0.fetch_add(1, SeqCst);
         // SAFETY: a holder on a stripe, with the mode ON, is a holder of the central lock.
-        if self.is_on() && unsafe { self.central.session(&()) } == session {
+        if on && unsafe { self.central.session(&()) } == session {
             std::mem::forget(pin);
             return Some(Pass(Some(number as u32)));
         }
@@ -200,7 +201,9 @@ impl<S: Eq + Clone> Striped<S> {
             discard(asked);
             true
         } else {
-            self.wait(asked, deadline)
+            self.revoke_and_restart();
+            // The mode may have become ON before the request joined the queue.
+            self.central.wait(asked, deadline, || self.revoke())
         };
         inside.then(|| self.entered(exclusive))
     }

@@ -30,10 +30,9 @@ pub(crate) struct Held(Option<Arc<Holding>>);
 impl Held {
     /// The calling thread has just entered.
     #[track_caller]
-    pub(crate) fn new(request: Request) -> Self {
-        let holding = Arc::new(Holding::new(request, Location::caller(), registry::this_thread()));
-        registry::add_holding(&holding);
-        Held(Some(holding))
+    pub(crate) fn new(lock: usize, exclusive: bool) -> Self {
+        let owner = registry::this_thread();
+        Held(Some(registry::add_holding(lock, exclusive, Location::caller(), owner)))
     }
 
     /// The guard belongs to a task, and so to no thread.
@@ -81,10 +80,8 @@ impl Held {
     fn replace(&mut self, exclusive: bool, at: &'static Location<'static>) {
         if let Some(holding) = self.0.take() {
             registry::remove_holding(&holding);
-            let request = Request { lock: holding.lock, exclusive, sessions: "" };
-            let holding = Arc::new(Holding::new(request, at, holding.owner()));
-            registry::add_holding(&holding);
-            self.0 = Some(holding);
+            let owner = holding.owner();
+            self.0 = Some(registry::add_holding(holding.lock, exclusive, at, owner));
         }
     }
 }

@@ -27,11 +27,6 @@ pub(super) struct Holding {
 }
 
 impl Holding {
-    pub(super) fn new(request: Request, at: &'static Location<'static>, owner: u64) -> Self {
-        let Request { lock, exclusive, .. } = request;
-        Holding { lock, exclusive, at, owner: AtomicU64::new(owner) }
-    }
-
     pub(super) fn owner(&self) -> u64 {
         // Relaxed: the owner is a guess, unless the owner is found to wait. Then it wrote this
         // before it began to wait, and the registry of waits orders that.
@@ -93,8 +88,15 @@ fn part(lock: usize) -> MutexGuard<'static, Holdings> {
     lock_map(&HOLDINGS[lock / 8 % PARTS])
 }
 
-pub(super) fn add_holding(holding: &Arc<Holding>) {
-    part(holding.lock).entry(holding.lock).or_default().push(Arc::clone(holding));
+pub(super) fn add_holding(
+    lock: usize,
+    exclusive: bool,
+    at: &'static Location<'static>,
+    owner: u64,
+) -> Arc<Holding> {
+    let holding = Arc::new(Holding { lock, exclusive, at, owner: AtomicU64::new(owner) });
+    part(lock).entry(lock).or_default().push(Arc::clone(&holding));
+    holding
 }
 
 pub(super) fn remove_holding(holding: &Arc<Holding>) {

@@ -56,6 +56,7 @@ pub use ::lock_api;
 pub use self::mutex::RawMutex;
 pub use self::rwlock::RawRwLock;
 pub use self::upgradable::InsideUpgradable;
+use crate::cores::Core as _;
 use crate::watch::Held;
 
 /// Protects data that one holder at a time may use. See [`raw`](self) and [`lock_api::Mutex`].
@@ -107,7 +108,7 @@ impl Inside {
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     fn new(core: &Room, exclusive: bool) -> Self {
-        let mut held = Held::new(request(core, exclusive));
+        let mut held = Held::new(core.address(), exclusive);
         if cfg!(feature = "send_guard") {
             // The guard may be sent anywhere, and the lock cannot see which thread uses it.
             held.of_task();
@@ -118,13 +119,6 @@ impl Inside {
 
 /// The core of both. There is one session, so it needs no name.
 type Room = crate::cores::Phases<()>;
-
-fn request(core: &Room, exclusive: bool) -> crate::watch::Request {
-    use crate::cores::Core as _;
-
-    let sessions = if exclusive { "writing" } else { "reading" };
-    crate::watch::Request { lock: core.address(), exclusive, sessions }
-}
 
 /// The number of waiters.
 fn waiters(seen: &crate::Snapshot<()>) -> usize {

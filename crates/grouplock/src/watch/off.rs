@@ -22,7 +22,7 @@ pub(crate) struct Away;
 
 impl Held {
     #[inline]
-    pub(crate) fn new(_request: Request) -> Self {
+    pub(crate) fn new(_lock: usize, _exclusive: bool) -> Self {
         Held
     }
 

@@ -19,7 +19,7 @@ use grouplock_algorithms::memory::{Flag, Memory, Site, Value};
 use grouplock_algorithms::raw::GiveUp;
 
 use super::locked;
-use crate::cores::phases::{contain, discard};
+use crate::foreign::{contain, discard};
 use crate::sync::{self, Mutex, PATIENT_LOOKS, Word};
 
 #[derive(Clone, Copy, Debug)]

@@ -4,10 +4,9 @@
 //!
 //! * [`memory`]: how a thread sleeps and a task is woken;
 //! * [`exit_lock`]: the lock between holders that leave;
-//! * [`pool`]: the processes of the algorithm, which one request after another uses;
+//! * [`pool`]: the processes of the algorithm, which one request after another uses; snapshots;
 //! * [`room_state`]: which session was inside last, and whether the room is set up for it;
-//! * [`set_up`]: entering with set-up;
-//! * [`snapshot`](self::snapshot): snapshots.
+//! * [`set_up`]: entering with set-up.
 //!
 //! A request to be alone has a session of its own.
 
@@ -16,7 +15,6 @@ mod memory;
 mod pool;
 mod room_state;
 mod set_up;
-mod snapshot;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 
@@ -34,8 +32,9 @@ use self::exit_lock::ExitLock;
 use self::memory::{Park, wake_tasks};
 use self::pool::{Owned, Pool};
 use self::room_state::RoomState;
-use super::{Core, discard};
+use super::Core;
 use crate::Snapshot;
+use crate::foreign::discard;
 use crate::sync::{self, AtomicU64, Mutex, PATIENT_LOOKS, Thread};
 
 type Algorithm = HandoverWithdraw<Park, ExitLock>;
@@ -511,7 +510,7 @@ unsafe impl<S: Copy + Into<u32>> Core for Handover<S> {
         // SAFETY: the process is idle.
         unsafe { self.algorithm.visit(process, see) };
         self.pool.put(record);
-        self.snapshot_of(&queue)
+        self.pool.snapshot(&queue)
     }
 }
 

@@ -4,9 +4,10 @@
 use std::cell::{Cell, UnsafeCell};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::{Algorithm, Process, locked};
+use super::{ALONE, Algorithm, Process, locked};
+use crate::snapshot::{Snapshot, WaitingPhase};
 use crate::sync::{AtomicPtr, AtomicU32, Mutex, stripe_of_this_thread, stripes};
 
 /// One request or one holding owns a record, or the record is idle.
@@ -24,12 +25,12 @@ pub(super) struct Record<S> {
 
 /// What a snapshot shows of a record.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shown<S> {
-    pub(super) number: u64,
+struct Shown<S> {
+    number: u64,
     /// The session with that number. `None`: the owner asks to be alone.
-    pub(super) session: Option<S>,
+    session: Option<S>,
     /// The time at which the owner began to wait.
-    pub(super) since: Option<Instant>,
+    since: Option<Instant>,
 }
 
 // SAFETY: only the owner uses `process` and `number`. The other fields are mutexes or atomics.
@@ -185,16 +186,40 @@ impl<S: Copy> Pool<S> {
         }
     }
 
-    /// What all records show, by the name of their process; and the number of further guards.
-    pub(super) fn shown(&self) -> (Vec<(usize, Shown<S>)>, usize) {
-        let rest = locked(&self.rest);
-        let mut more = 0;
-        let shown = rest.all.iter().map(|record| {
+    /// The snapshot of a lock with these requests in its queue: the number and the process of each.
+    pub(super) fn snapshot(&self, queue: &[(u64, usize)]) -> Snapshot<S> {
+        let mut more_guards = 0;
+        let show = |record: &NonNull<Record<S>>| {
             let record = Owned(*record);
-            more += record.guards.load(Relaxed).saturating_sub(1) as usize;
+            // Relaxed: the count is that of some moment.
+            more_guards += record.guards.load(Relaxed).saturating_sub(1) as usize;
             (record.name, *locked(&record.shown))
-        });
-        (shown.collect(), more)
+        };
+        let mut shown: Vec<_> = locked(&self.rest).all.iter().map(show).collect();
+        shown.sort_unstable_by_key(|(name, _)| *name);
+        let inside = queue.first().map_or(0, |(number, _)| *number);
+        let holders = queue.iter().take_while(|(number, _)| *number == inside).count();
+        // Holders exchange nodes, so the session inside is found by its number and not by a name.
+        let session = shown.iter().find(|(_, shown)| shown.number == inside);
+        let session = session.and_then(|(_, shown)| shown.session);
+        let mut waiting: Vec<WaitingPhase<S>> = Vec::new();
+        let mut before = inside;
+        for (number, name) in &queue[holders..] {
+            let index = shown.binary_search_by_key(name, |(name, _)| *name);
+            let shown = index.map(|index| shown[index].1);
+            let shown = shown.ok().filter(|shown| shown.number == *number);
+            let age = shown.and_then(|shown| shown.since).map_or(Duration::ZERO, |at| at.elapsed());
+            if *number != before {
+                let session = shown.and_then(|shown| shown.session);
+                waiting.push(WaitingPhase { session, waiters: 0, age });
+                before = *number;
+            }
+            if let Some(phase) = waiting.last_mut() {
+                phase.waiters += 1;
+                phase.age = phase.age.max(age);
+            }
+        }
+        Snapshot { session, exclusive: inside >= ALONE, holders: holders + more_guards, waiting }
     }
 
     /// The number of records.

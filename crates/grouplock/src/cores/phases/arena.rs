@@ -2,7 +2,6 @@
 //!
 //! Removed nodes are used again, so a queue that was long once allocates nothing more.
 
-use std::fmt;
 use std::ops::{Index, IndexMut};
 
 /// The index of a node. It is valid until the node is removed.
@@ -148,12 +147,6 @@ impl<T> Index<Slot> for Arena<T> {
 impl<T> IndexMut<Slot> for Arena<T> {
     fn index_mut(&mut self, slot: Slot) -> &mut T {
         self.node_mut(slot).value.as_mut().expect("the node is in use")
-    }
-}
-
-impl<T: fmt::Debug> fmt::Debug for Arena<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.nodes.iter().flat_map(|node| &node.value)).finish()
     }
 }
 

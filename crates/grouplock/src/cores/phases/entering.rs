@@ -8,8 +8,8 @@ use std::time::Instant;
 use super::Phases;
 use super::locked::Locked;
 use super::queue::Asked;
-use super::waiter::discard;
 use super::word::{self, CHANGING, EXCLUSIVE, FULL, LOCKED, NOTIFY, ONE, SET_UP, SLEEPER};
+use crate::foreign::discard;
 use crate::sync;
 
 /// The result of looking at the name.
@@ -96,7 +96,7 @@ impl<S: Eq + Clone> Phases<S> {
         {
             return true;
         }
-        self.wait(asked, deadline)
+        self.wait(asked, deadline, || ())
     }
 
     /// Waits until inside, but not longer than until `deadline`. The session stays in registers, if
@@ -134,13 +134,6 @@ impl<S: Eq + Clone> Phases<S> {
         }
         let mut asked = session.map(Cow::Owned);
         let inside = self.try_slow(&mut asked, &look);
-        discard(asked);
-        inside
-    }
-
-    /// As [`try_by`](Phases::try_by), for a request whose deadline has passed.
-    pub(in crate::cores) fn try_and_discard(&self, mut asked: Asked<'_, S>) -> bool {
-        let inside = self.try_asked(&mut asked);
         discard(asked);
         inside
     }

@@ -8,12 +8,13 @@ use std::time::Instant;
 
 use super::arena::List;
 use super::queue::{Asked, Overtaking, Queue, Ticket};
-use super::waiter::{Kind, Retired, Signal, Waiter, WaiterState, Wakes, contain};
+use super::waiter::{Kind, Retired, Signal, Waiter, WaiterState, Wakes};
 use super::word::{
     self, ASK, CHANGING, EXCLUSIVE, LIMITED, LOCKED, MOST_HOLDERS, NOTIFY, ONE, RESERVED, SET_UP,
     SLEEPER,
 };
 use super::{Duty, Phases, QueuedThread};
+use crate::foreign::contain;
 use crate::watch::Crowd;
 use crate::{Policy, Snapshot, sync};
 
@@ -145,15 +146,15 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
     /// If not all of the first phase may enter an empty room: how many may, and what the room
     /// becomes. If the user's code panics, all enter, as the lock must be released in any case.
     fn first_is_too_many(&mut self, same: bool) -> Option<(u32, Room<S>)> {
-        let first = self.queue().first()?;
-        let waiters = first.waiters.len();
-        let mut name = None;
-        self.queue().most.as_ref()?;
+        let waiters = self.queue().first()?.waiters.len();
         let limit = self.limit(self.first_session());
         if waiters <= limit {
             return None;
         }
-        contain(|| name = self.first_session().cloned());
+        let mut name = None;
+        if !same {
+            contain(|| name = self.first_session().cloned());
+        }
         Some((limit as u32, if same { Room::Same } else { Room::Of(name?) }))
     }
 

@@ -93,17 +93,14 @@ use std::time::Instant;
 use self::locked::Locked;
 use self::queue::Queue;
 use self::word::{ASK, EXCLUSIVE, LIMITED, LOCKED, NOTIFY, ONE, SLEEPER};
+use self::waiting::{Duty, QueuedThread};
 use super::Core;
 use crate::sync::{self, Shared, Word};
 use crate::{Policy, Snapshot, watch};
 
-pub(super) use self::queue::Asked;
 pub(crate) use self::queue::Priorities;
 pub(crate) use self::tasks::Waiting;
-#[cfg(feature = "handover")]
-pub(super) use self::waiter::contain;
-pub(crate) use self::waiter::{Signal, discard};
-pub(super) use self::waiting::{Duty, QueueUp, QueuedThread, is_past};
+pub(crate) use self::waiter::Signal;
 pub(crate) use self::word::MOST_HOLDERS;
 
 /// The default core: an atomic word in front of a queue of phases, with the policies of [`Policy`].
@@ -293,7 +290,7 @@ impl<S: Eq + Clone> Phases<S> {
     pub(super) fn enter_again_if(&self, confirm: impl FnOnce() -> bool) -> bool {
         let mut locked = self.lock();
         if locked.has_waiters() {
-            return false;
+            return;
         }
         self.join_as_holder();
         let agreed = confirm();

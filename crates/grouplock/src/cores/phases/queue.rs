@@ -26,7 +26,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
@@ -460,14 +459,5 @@ impl<S: Eq> Queue<S> {
         let within =
             !matches!(self.policy, Policy::Batch { passes: most } if passes > u64::from(most));
         within.then_some(found)
-    }
-}
-
-impl<S: fmt::Debug> fmt::Debug for Queue<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Queue")
-            .field("policy", &self.policy)
-            .field("phases", &self.phases)
-            .finish_non_exhaustive()
     }
 }

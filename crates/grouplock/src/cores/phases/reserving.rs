@@ -45,8 +45,12 @@ impl<S: Eq + Clone> Phases<S> {
                 // A release of the internal lock, or another thread, has ended the reservation.
                 return false;
             }
-            if word & !(SET_UP | NOTIFY) == RESERVED && self.take_reserved(word) {
-                return true;
+            if word & !(SET_UP | NOTIFY) == RESERVED {
+                let taken = word & !RESERVED | EXCLUSIVE | ONE;
+                // Acquire: what earlier holders did.
+                if self.word.compare_exchange(word, taken, Acquire, Relaxed).is_ok() {
+                    return true;
+                }
             }
             sync::relax();
         }
@@ -54,12 +58,5 @@ impl<S: Eq + Clone> Phases<S> {
         // reservation ends too.
         self.word.fetch_and(!RESERVED, Relaxed);
         false
-    }
-
-    /// Ends a reservation by taking the empty room alone.
-    fn take_reserved(&self, word: u32) -> bool {
-        let taken = word & !RESERVED | EXCLUSIVE | ONE;
-        // Acquire: what earlier holders did.
-        self.word.compare_exchange(word, taken, Acquire, Relaxed).is_ok()
     }
 }

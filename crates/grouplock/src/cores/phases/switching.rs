@@ -7,9 +7,10 @@ use std::time::Instant;
 
 use super::locked::Locked;
 use super::queue::Asked;
-use super::waiter::{Kind, discard};
+use super::waiter::Kind;
 use super::word::{self, ONE};
 use super::{Phases, Waiting};
+use crate::foreign::discard;
 
 impl<S: Eq + Clone> Phases<S> {
     /// Changes the session at once, if the caller is the only holder and may enter before the

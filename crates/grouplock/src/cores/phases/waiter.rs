@@ -7,7 +7,7 @@ use std::task::Waker;
 use std::time::Instant;
 
 use super::arena::Slot;
-pub(crate) use crate::foreign::{contain, discard};
+use crate::foreign::{contain, discard};
 use crate::sync::{self, AtomicU8, Thread};
 
 /// The state of a waiter, which the waiter reads. Only a thread that holds the internal lock writes

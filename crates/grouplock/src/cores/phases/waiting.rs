@@ -7,20 +7,14 @@ use std::time::Instant;
 
 use super::Phases;
 use super::queue::{Asked, Ticket};
-use super::waiter::{Kind, Signal, WaiterState, discard};
+use super::waiter::{Kind, Signal, WaiterState};
 use super::word::{self, ASK, EXCLUSIVE, FULL, ONE};
+use crate::foreign::discard;
 use crate::sync;
 use crate::watch::{self, Observer as _};
 
-/// The result of joining the queue.
-pub(in crate::cores) enum QueueUp {
-    Inside,
-    TooLate,
-    Queued(QueuedThread),
-}
-
 /// A thread's request in the queue.
-pub(in crate::cores) struct QueuedThread {
+pub(super) struct QueuedThread {
     pub(super) ticket: Ticket,
     pub(super) signal: Arc<Signal>,
     /// When the lock turns strict because of it, if the policy has such a time.
@@ -30,7 +24,7 @@ pub(in crate::cores) struct QueuedThread {
 
 /// What a thread that waits owes to its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cores) enum Duty {
+pub(super) enum Duty {
     /// Nothing: the request may be withdrawn.
     None,
     /// It must end inside.
@@ -71,22 +65,13 @@ impl<S: Eq + Clone> Phases<S> {
     }
 }
 
-/// Whether `deadline` has passed.
-pub(in crate::cores) fn is_past(deadline: Option<Instant>) -> bool {
-    deadline.is_some_and(|deadline| Instant::now() >= deadline)
-}
-
 impl<S: Eq + Clone> Phases<S> {
     /// Spins for a while, as the room may soon be free. A request that must ask under the internal
     /// lock asks once.
     ///
     /// A request arrives when it joins the queue. So a request that joins while this one spins does
     /// not overtake it.
-    pub(in crate::cores) fn spin(
-        &self,
-        asked: &mut Asked<'_, S>,
-        deadline: Option<Instant>,
-    ) -> bool {
+    fn spin(&self, asked: &mut Asked<'_, S>, deadline: Option<Instant>) -> bool {
         let (mut was_open, mut has_asked, mut looks) = (false, false, 0);
         let mut spin = sync::Spin::until(deadline);
         while spin.pause() {
@@ -118,54 +103,47 @@ impl<S: Eq + Clone> Phases<S> {
         false
     }
 
-    /// Waits until inside, but not longer than until `deadline`.
+    /// Waits until inside, but not longer than until `deadline`. Calls `queued` before it sleeps.
     #[cold]
-    pub(super) fn wait(&self, mut asked: Asked<'_, S>, deadline: Option<Instant>) -> bool {
+    pub(in crate::cores) fn wait(
+        &self,
+        mut asked: Asked<'_, S>,
+        deadline: Option<Instant>,
+        queued: impl FnOnce(),
+    ) -> bool {
         let exclusive = asked.is_none();
-        if is_past(deadline) {
-            return self.try_and_discard(asked);
+        let is_past = |now: Instant| deadline.is_some_and(|deadline| now >= deadline);
+        if deadline.is_some() && is_past(Instant::now()) {
+            let inside = self.try_asked(&mut asked);
+            discard(asked);
+            return inside;
         }
         if self.spin(&mut asked, deadline) {
             discard(asked);
             return true;
         }
-        match self.queue_up(asked, deadline) {
-            QueueUp::Inside => true,
-            QueueUp::TooLate => false,
-            QueueUp::Queued(queued) => self.sleep(exclusive, queued, deadline),
-        }
-    }
-
-    /// Joins the queue, unless the request can enter now or `deadline` has passed. A thread that
-    /// has joined must [`sleep`](Phases::sleep) next.
-    pub(in crate::cores) fn queue_up(
-        &self,
-        mut asked: Asked<'_, S>,
-        deadline: Option<Instant>,
-    ) -> QueueUp {
         let mut locked = self.lock();
         let now = Instant::now();
-        if locked.admit(&mut asked, || now) {
+        let inside = locked.admit(&mut asked, || now);
+        if inside || is_past(now) {
             drop(locked);
             discard(asked);
-            return QueueUp::Inside;
+            return inside;
         }
-        if deadline.is_some_and(|deadline| now >= deadline) {
-            drop(locked);
-            discard(asked);
-            return QueueUp::TooLate;
-        }
-        QueueUp::Queued(locked.push_thread(asked, now, Kind::Thread))
+        let thread = locked.push_thread(asked, now, Kind::Thread);
+        drop(locked);
+        queued();
+        self.sleep(exclusive, thread, deadline)
     }
 
     /// Sleeps until inside, or until `deadline`. Turns the lock strict when its patience is over.
-    pub(in crate::cores) fn sleep(
+    pub(super) fn sleep(
         &self,
         exclusive: bool,
-        queued: QueuedThread,
+        thread: QueuedThread,
         deadline: Option<Instant>,
     ) -> bool {
-        let QueuedThread { ticket, signal, mut patience, duty } = queued;
+        let QueuedThread { ticket, signal, mut patience, duty } = thread;
         // Reports below run foreign code. If it panics, the request is withdrawn.
         let request = Withdrawal { core: self, ticket, signal: &signal };
         let told = watch::Request::of(self, exclusive);
