@@ -49,10 +49,17 @@ const DRAINING: usize = 2;
 const STATE: usize = 3;
 const EPOCH: usize = 4;
 
+/// A stripe with so many holders admits no more. Only leaked guards can reach this number, where
+/// `usize` has 32 bits.
+const MOST_ON_STRIPE: usize = usize::MAX / 2;
+
 /// A core for many processors that nearly always enter the same session. They rarely share a cache
 /// line. Requests for other sessions, or to be alone, read every stripe, so they should be rare.
 ///
 /// After many entries in a row without a waiter, the session of the last entry is favoured.
+///
+/// A holder that switches is counted at the central lock. If that has
+/// [the maximum](crate::GroupLock::MOST_HOLDERS) of holders, the switch panics and the holder stays.
 ///
 /// ```
 /// use grouplock::GroupLock;
@@ -106,7 +113,8 @@ impl<S: Eq + Clone> Striped<S> {
         }
         let number = stripe_of_this_thread() % self.stripes.len();
         let pin = Pin { lock: self, number };
-        self.stripes[number].0.fetch_add(1, SeqCst);
+        let before = self.stripes[number].0.fetch_add(1, SeqCst);
+        let on = before < MOST_ON_STRIPE && self.is_on();
         // SAFETY: a holder on a stripe, with the mode ON, is a holder of the central lock.
         if on && unsafe { self.central.session(&()) } == session {
             std::mem::forget(pin);
@@ -208,33 +216,12 @@ impl<S: Eq + Clone> Striped<S> {
         inside.then(|| self.entered(exclusive))
     }
 
-    /// Waits at the central lock.
-    #[cold]
-    fn wait(&self, mut asked: Asked<'_, S>, deadline: Option<Instant>) -> bool {
-        let exclusive = asked.is_none();
-        self.revoke_and_restart();
-        if is_past(deadline) {
-            return self.central.try_and_discard(asked);
-        }
-        if self.central.spin(&mut asked, deadline) {
-            discard(asked);
-            return true;
-        }
-        match self.central.queue_up(asked, deadline) {
-            QueueUp::Inside => true,
-            QueueUp::TooLate => false,
-            QueueUp::Queued(queued) => {
-                // The mode may have become ON before the request joined the queue.
-                self.revoke();
-                self.central.sleep(exclusive, queued, deadline)
-            }
-        }
-    }
-
-    /// Moves a holder from its stripe to the central lock.
+    /// Moves a holder from its stripe to the central lock. If that has too many holders, panics, and
+    /// the holder stays on its stripe.
     fn move_to_central(&self, pass: &mut Pass) {
-        if let Some(number) = pass.0.take() {
-            self.central.join_as_holder();
+        if let Some(number) = pass.0 {
+            self.central.enter_again();
+            *pass = CENTRAL;
             self.leave_stripe(number as usize);
         }
     }
@@ -396,7 +383,13 @@ unsafe impl<S: Eq + Clone> Core for Striped<S> {
     unsafe fn again(&self, pass: &Pass) -> Pass {
         match pass.0 {
             // There is a holder on the stripe, so one more is inside at once.
-            Some(number) => drop(self.stripes[number as usize].0.fetch_add(1, SeqCst)),
+            Some(number) => {
+                let before = self.stripes[number as usize].0.fetch_add(1, SeqCst);
+                if before >= MOST_ON_STRIPE {
+                    self.leave_stripe(number as usize);
+                    panic!("too many holders");
+                }
+            }
             None => self.central.enter_again(),
         }
         *pass
@@ -457,5 +450,56 @@ impl<S: Eq + Clone + fmt::Debug> fmt::Debug for Striped<S> {
             Some(snapshot) => form.field("snapshot", &snapshot).finish(),
             None => form.finish_non_exhaustive(),
         }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    /// A lock with a holder of session 1 on a stripe.
+    fn with_holder_on_stripe() -> (Striped<u8>, Pass) {
+        let lock = Striped::new(Policy::EVENTUAL);
+        loop {
+            let mut pass = lock.enter(Some(1));
+            if pass.0.is_some() {
+                return (lock, pass);
+            }
+            // SAFETY: it is inside.
+            unsafe { lock.leave(&mut pass) };
+        }
+    }
+
+    /// If the count of a stripe started again from zero, the stripe would seem empty.
+    #[test]
+    fn a_stripe_does_not_count_more_than_fit() {
+        let (lock, pass) = with_holder_on_stripe();
+        let stripe = &lock.stripes[pass.0.expect("it is on a stripe") as usize].0;
+        stripe.store(MOST_ON_STRIPE, SeqCst);
+        assert!(lock.enter(Some(1)).0.is_none(), "the central lock counts it");
+        // SAFETY: it is inside.
+        let again = catch_unwind(AssertUnwindSafe(|| unsafe { lock.again(&pass) }));
+        assert!(again.is_err(), "one too many");
+        assert_eq!(stripe.load(SeqCst), MOST_ON_STRIPE);
+    }
+
+    /// If the count of the central lock overflowed, the room would seem empty.
+    #[cfg(not(miri))]
+    #[test]
+    fn a_holder_that_the_central_lock_cannot_count_stays_on_its_stripe() {
+        let (lock, mut pass) = with_holder_on_stripe();
+        // One holder stands for all stripes.
+        for _ in 1..crate::cores::MOST_HOLDERS {
+            lock.central.enter_again();
+        }
+        let switch = || {
+            // SAFETY: it is inside.
+            unsafe { lock.try_switch(&mut pass, 2) }
+        };
+        assert!(catch_unwind(AssertUnwindSafe(switch)).is_err(), "one too many");
+        assert!(pass.0.is_some(), "it is on its stripe");
+        assert_eq!(lock.central.snapshot().holders, crate::cores::MOST_HOLDERS);
     }
 }

@@ -287,24 +287,16 @@ impl<S: Eq + Clone> Phases<S> {
     /// The caller is a holder of a session. It enters once more if nobody waits and `confirm`
     /// agrees. `confirm` runs under the internal lock: a thread that joins the queue later sees
     /// what it did.
-    pub(super) fn enter_again_if(&self, confirm: impl FnOnce() -> bool) -> bool {
+    pub(super) fn enter_again_if(&self, confirm: impl FnOnce() -> bool) {
         let mut locked = self.lock();
         if locked.has_waiters() {
             return;
         }
-        self.join_as_holder();
-        let agreed = confirm();
-        if !agreed {
-            // Relaxed: nothing was done, and the caller is still inside.
+        // Relaxed, both times: the caller is inside already, and stays inside.
+        self.word.fetch_add(ONE, Relaxed);
+        if !confirm() {
             self.word.fetch_sub(ONE, Relaxed);
         }
-        agreed
-    }
-
-    /// The caller is inside without a count of its own, and gets one.
-    pub(super) fn join_as_holder(&self) {
-        // Relaxed: the caller is inside already.
-        self.word.fetch_add(ONE, Relaxed);
     }
 }
 
