@@ -12,10 +12,10 @@ pub(crate) fn contain(foreign: impl FnOnce()) {
     }
 }
 
-/// Drops a session. A panic of its destructor ends here.
+/// Drops a session or a waker. A panic of its destructor ends here.
 #[inline]
-pub(crate) fn discard<S>(session: S) {
-    if std::mem::needs_drop::<S>() {
-        contain(|| drop(session));
+pub(crate) fn discard<T>(value: T) {
+    if std::mem::needs_drop::<T>() {
+        contain(|| drop(value));
     }
 }

@@ -247,6 +247,42 @@ fn a_waker_that_cannot_be_cloned_leaves_no_trace() {
     assert_free(&lock);
 }
 
+/// A waker whose clones panic when they are dropped.
+fn undroppable() -> Waker {
+    use std::task::{RawWaker, RawWakerVTable};
+    static ORIGINAL: RawWakerVTable =
+        RawWakerVTable::new(|data| RawWaker::new(data, &CLONE), |_| (), |_| (), |_| ());
+    static CLONE: RawWakerVTable = RawWakerVTable::new(
+        |data| RawWaker::new(data, &CLONE),
+        |_| (),
+        |_| (),
+        |_| panic!("dropping a waker panics, as planned"),
+    );
+    // SAFETY: the functions obey their contract.
+    unsafe { Waker::from_raw(RawWaker::new(std::ptr::null(), &ORIGINAL)) }
+}
+
+fn a_waker_is_dropped<C: Core<Session = u32>>(lock: &GroupLock<u32, (), C>) {
+    let inside = lock.enter(1);
+    // When another waker replaces it, and when the request is withdrawn.
+    let (mut replaced, mut withdrawn) = (lock.enter_async(2), lock.enter_async(2));
+    assert!(poll_with(&mut replaced, &undroppable()).is_pending());
+    assert!(poll_with(&mut withdrawn, &undroppable()).is_pending());
+    pending(&mut replaced);
+    drop(withdrawn);
+    drop(inside);
+    drop(ready(&mut replaced));
+    assert_free(lock);
+}
+
+#[test]
+fn a_panic_while_a_waker_is_dropped_goes_no_further() {
+    a_waker_is_dropped(&GroupLock::new(()));
+    a_waker_is_dropped(&GroupLock::striped(()));
+    #[cfg(feature = "handover")]
+    a_waker_is_dropped(&GroupLock::over(grouplock::cores::Handover::new(), ()));
+}
+
 /// A session whose comparison uses another lock, and waits there.
 #[derive(Clone)]
 struct Roundabout<'a> {

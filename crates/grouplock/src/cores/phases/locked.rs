@@ -253,7 +253,7 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
         }
     }
 
-    /// Removes a waiter from the queue. It must be dropped without the internal lock.
+    /// Removes a waiter from the queue. A task must be dropped without the internal lock.
     pub(super) fn remove(&mut self, ticket: Ticket) -> Waiter {
         let (waiter, name) = self.queue().remove(ticket);
         if let Some(name) = name {

@@ -9,6 +9,7 @@ use super::Phases;
 use super::locked::Locked;
 use super::queue::{Asked, Ticket};
 use super::waiter::{Kind, Signal, WaiterState};
+use crate::foreign::discard;
 use crate::watch;
 
 /// A task that waits.
@@ -54,11 +55,11 @@ impl<S: Eq + Clone> Phases<S> {
             return Poll::Pending;
         };
         if signal.state() != WaiterState::Granted {
-            // Declared before `locked`, and so dropped after it.
-            let _old;
             let mut locked = self.lock();
             if signal.state() != WaiterState::Granted {
-                _old = locked.queue().replace_waker(*ticket, cx.waker());
+                let old = locked.queue().replace_waker(*ticket, cx.waker());
+                drop(locked);
+                discard(old);
                 return Poll::Pending;
             }
         }

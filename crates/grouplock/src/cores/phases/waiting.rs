@@ -60,7 +60,7 @@ impl<S: Eq + Clone> Phases<S> {
         } else {
             let waiter = locked.remove(ticket);
             drop(locked);
-            drop(waiter);
+            discard(waiter);
         }
     }
 }
