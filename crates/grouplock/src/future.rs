@@ -101,9 +101,9 @@ impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized> Future for Switch<'_, H, 
         let core = guard.lock.core();
         if waiting.is_none() {
             guard.held.leave();
-            // SAFETY: the guard's pass is inside a session, because there was no earlier poll. No
-            // reference to the data exists, because the guard is borrowed mutably. No foreign code
-            // runs from here to the end of the function. So the guard is outside when it must be.
+            // SAFETY: the guard's pass is inside a session, because no earlier poll has left it. No
+            // reference to the data exists, because the guard is borrowed mutably. If this panics,
+            // the pass is still inside. If not, nothing panics before the guard is outside.
             if unsafe { core.poll_switch(&mut guard.pass, session, waiting, cx) }.is_pending() {
                 *data = guard.data.take();
                 return Poll::Pending;

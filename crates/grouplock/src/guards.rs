@@ -230,7 +230,7 @@ impl<H: Handle<C>, S: Eq + Clone, C: Core<Session = S>, T: ?Sized> Guard<H, S, C
     /// The new request arrives *before* the old session is left. So no later request enters before
     /// it, unless the [policy](crate::Policy) allows that anyway. Requests that wait already go
     /// first, as if the guard were dropped. A guard that is the only one, and may enter before the
-    /// waiters, changes its session at once.
+    /// waiters, changes its session without a wait for others to leave.
     ///
     /// Other holders may have been inside in between, so what was known of the data may be false.
     ///
@@ -261,6 +261,10 @@ impl<H: Handle<C>, S: Eq + Clone, C: Core<Session = S>, T: ?Sized> Guard<H, S, C
 
     /// [`switch`](Guard::switch), if no wait is needed: if it is the session already, or if the
     /// guard is the only one inside and may enter before the waiters. Otherwise it changes nothing.
+    ///
+    /// As [`try_enter`](GroupLock::try_enter), it never waits for the internal lock. So it may also
+    /// fail if another thread holds that lock at this moment. And it may fail if another thread is
+    /// trying to enter: such a thread is counted while it compares its session with the one inside.
     ///
     /// ```
     /// use grouplock::{GroupLock, SessionGuard};
@@ -317,8 +321,8 @@ impl<H: Handle<C>, S: Eq + Clone, C: Core<Session = S>, T: ?Sized> Guard<H, S, C
     ///
     /// # Cancel safety
     /// The old session is left when the first poll of the future has to wait. If the future is
-    /// dropped before it is ready, the request is withdrawn and the guard stays outside: dropping
-    /// it does nothing, and every other use panics.
+    /// dropped after that and before it is ready, the request is withdrawn and the guard stays
+    /// outside: dropping it does nothing, and using the data or the session panics.
     ///
     /// ```
     /// use grouplock::{GroupLock, SessionGuard};
@@ -354,7 +358,8 @@ impl<H: Handle<C>, S: Eq + Clone, C: Core<Session = S>, T: ?Sized, K>
     /// ```
     ///
     /// # Panics
-    /// If the room already has [the maximum](GroupLock::MOST_HOLDERS) of holders.
+    /// If the room already has [the maximum](GroupLock::MOST_HOLDERS) of holders. (The other cores
+    /// have larger maxima.)
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn again(this: &Self) -> Self
     where
@@ -382,7 +387,8 @@ impl<H: Handle<C>, S: Eq + Clone, C: Core<Session = S>, T: ?Sized, K>
     /// assert_ne!(SessionGuard::epoch(&lock.enter("model A")), before);
     /// ```
     ///
-    /// It takes the lock's short internal lock.
+    /// It takes the lock's short internal lock. With the core `Handover`, it takes none, and numbers
+    /// repeat after 2³⁰ changes.
     pub fn epoch(this: &Self) -> u64 {
         this.inside();
         this.lock.core().epoch()

@@ -107,7 +107,7 @@
 //! | [`SessionGuard::again(&g)`](guards::Guard::again), [`epoch(&g)`](guards::Guard::epoch), [`map(g, f)`](guards::Guard::map), [`ExclusiveGuard::downgrade(g, s)`](guards::Guard::downgrade) | a second guard of the session; its epoch; a part of the data; the room opened to a session |
 //! | [`snapshot`](GroupLock::snapshot) | the holders, the waiters and how long they have waited |
 //! | [`get_mut`](GroupLock::get_mut), [`into_inner`](GroupLock::into_inner) | the data, without locking |
-//! | the same on [`Phased`](views::Phased) | guards with a [`view`](views::InPhase::view) in place of `&T` |
+//! | `enter`, `exclusive` and most of their forms on [`Phased`](views::Phased) | guards with a [`view`](views::InPhase::view) in place of `&T` |
 //!
 //! # Policies and cores
 //!
@@ -138,8 +138,9 @@
 //! To enter a session that is inside already, or was inside last, takes one atomic addition and a
 //! comparison of sessions. To leave takes one atomic subtraction. To change the session of an empty
 //! room takes the short internal lock. The lock is a word, a pointer and a session. With the
-//! default core and policy it allocates nothing until a request waits, and `new` is `const`.
-//! Threads that wait spin for a moment and then sleep.
+//! default core and policy it allocates nothing until a request waits or asks for its
+//! [epoch](guards::Guard::epoch), and `new` is `const`. Threads that wait spin for a moment and then
+//! sleep.
 
 pub mod cores;
 #[cfg(all(feature = "deadlock_detection", not(any(loom, shuttle))))]

@@ -82,7 +82,7 @@ use crate::{
 ///   it. To change the session, use [`SessionGuard::switch`](Guard::switch). To enter the same
 ///   session once more, use [`SessionGuard::again`](Guard::again).
 /// * At most 4,194,304 holders can share a session (`GroupLock::MOST_HOLDERS`). The next request
-///   waits until the room has been empty. Only leaked guards can reach that number.
+///   may have to wait until the room has been empty. Other cores have larger maxima.
 /// * A future borrows its lock: dropping the lock first does not compile.
 ///
 /// ```compile_fail,E0505
@@ -110,7 +110,7 @@ unsafe impl<S, T: ?Sized + Send, C: Send> Send for GroupLock<S, T, C> {}
 unsafe impl<S, T: ?Sized + Send + Sync, C: Sync> Sync for GroupLock<S, T, C> {}
 
 impl<S, T> GroupLock<S, T> {
-    /// The maximum number of holders of a session.
+    /// The maximum number of holders of a session, with the default core.
     pub const MOST_HOLDERS: usize = crate::cores::MOST_HOLDERS;
 
     /// A lock with the default policy, [`Policy::EVENTUAL`].

@@ -43,10 +43,12 @@ pub enum Policy {
     /// times a second needs no switch of threads for it. A request that must wait joins others of
     /// its session if they are among the 32 sessions that began to wait last.
     ///
-    /// Before a thread joins the queue, it spins. If it asks to be alone, it delays new requests
-    /// for a moment then, so that writers among readers find an empty room: some microseconds, or
-    /// as long as other threads spin, if it loses its processor. This is so under every policy,
-    /// while requests may enter without asking.
+    /// Before a thread joins the queue, it spins: for at most half a millisecond, and until it gets
+    /// its processor back. If it asks to be alone, it reserves the room meanwhile, for some
+    /// microseconds, so that writers among readers find an empty room. A new `enter` spins then. If
+    /// the thread that reserved the room loses its processor, the reservation lasts until another
+    /// request has finished spinning, or needs no spinning (a try, a task). This is so under every
+    /// policy, while requests may enter without asking.
     Eventual {
         /// For how long a waiter may be overtaken.
         patience: Duration,

@@ -6,8 +6,7 @@ use std::time::Duration;
 ///
 /// It may be out of date when you read it. A thread that only tries to enter is counted while it
 /// compares its session with the one inside. The lock reads the count before and after it copies
-/// the waiters, and shows the smaller number. So such a thread appears here only if its comparison
-/// takes longer than the copy.
+/// the waiters, and shows the smaller number. So such a thread rarely appears here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Snapshot<S> {
@@ -21,7 +20,8 @@ pub struct Snapshot<S> {
     pub waiting: Vec<WaitingPhase<S>>,
 }
 
-/// Waiting requests that will enter together.
+/// Waiting requests that will enter together, or one after another if a
+/// [limit](crate::GroupLock::at_most) or a set-up demands it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WaitingPhase<S> {

@@ -56,7 +56,7 @@ where
     ///
     /// Other holders may have been inside in between, so what was known of the data may be false.
     ///
-    /// If making or cloning the name of `phase` panics, the old phase is left.
+    /// If making, cloning or comparing the name of `phase` panics, the old phase is left.
     pub fn switch<Q>(self, phase: Q) -> InPhase<Q, Guard<H, P::Name, C, Sharing<T>>>
     where
         Q: Phase<T, Name = P::Name>,

@@ -14,6 +14,7 @@
 use std::fmt;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use grouplock_algorithms::claims::Claim;
 use grouplock_algorithms::dvir_taubenfeld_1_swap::{DvirTaubenfeld1Swap, Process};
 use grouplock_algorithms::memory::Word as Seen;
 use grouplock_algorithms::raw::RawMutex;
@@ -112,7 +113,9 @@ impl RawMutex<Park> for ExitLock {
     type Process = Process<Park>;
 
     fn claims() -> Claims {
-        Claims { name: "exit-lock", ..DvirTaubenfeld1Swap::<Park>::claims() }
+        // Running threads pass threads that wait.
+        let (fcfs, strong_fifo) = (Claim::No, Claim::No);
+        Claims { name: "exit-lock", fcfs, strong_fifo, ..DvirTaubenfeld1Swap::<Park>::claims() }
     }
 
     fn new(processes: usize) -> Result<Self, CapacityError> {

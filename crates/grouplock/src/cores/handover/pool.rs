@@ -143,7 +143,7 @@ struct Rest<S> {
     all: Vec<NonNull<Record<S>>>,
 }
 
-// SAFETY: pool may be shared and sent.
+// SAFETY: the pool owns all records, and a record may be sent.
 unsafe impl<S: Send> Send for Rest<S> {}
 
 impl<S: Copy> Pool<S> {

@@ -26,7 +26,8 @@
 //!   empty while `NOTIFY` is set, or the thread was alone, it takes the internal lock and admits
 //!   waiters. If another thread holds the internal lock, that thread admits them. So leaving never
 //!   waits.
-//! * **Trying.** A try that finds the internal lock held fails. So a try never waits.
+//! * **Trying.** A try that needs the internal lock and finds it held, some times in a row, fails.
+//!   So a try never waits.
 //! * **Waiting.** A thread spins for a while. Then it takes the internal lock, joins a phase of the
 //!   queue, and sleeps. When the room is handed over, all waiters of a phase are counted in one
 //!   step. They are woken after the internal lock is released.
@@ -46,8 +47,8 @@
 //! 2. A thread reads the name only while it holds `LOCKED`, or after it added its count in a step
 //!    that found the door open.
 //! 3. Only the thread that holds `LOCKED` touches the queue.
-//! 4. While `CHANGING`, `RESERVED` or `EXCLUSIVE` is set, the door is shut. A thread that adds its
-//!    count then must not read the name, and must undo the count.
+//! 4. While a bit of `DOOR` is set, the door is shut. A thread that adds its count then, without
+//!    `LOCKED`, must not read the name, and must undo the count.
 //! 5. When `LOCKED` is released and the queue is not empty, `NOTIFY` is set and somebody is
 //!    counted; or a thread has been invited, and will take `LOCKED`.
 //! 6. A waiter's signal becomes `Granted` after the waiter was removed from the queue and counted.
@@ -92,8 +93,8 @@ use std::time::Instant;
 
 use self::locked::Locked;
 use self::queue::Queue;
-use self::word::{ASK, EXCLUSIVE, LIMITED, LOCKED, NOTIFY, ONE, SLEEPER};
 use self::waiting::{Duty, QueuedThread};
+use self::word::{ASK, EXCLUSIVE, LIMITED, LOCKED, NOTIFY, ONE, SLEEPER};
 use super::Core;
 use crate::sync::{self, Shared, Word};
 use crate::{Policy, Snapshot, watch};

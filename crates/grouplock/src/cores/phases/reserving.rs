@@ -10,7 +10,8 @@
 //! soon, it opens the door again. A reservation promises nothing: a request that finds the door
 //! shut asks under the internal lock in the end, and enters if the policy allows it. The internal
 //! lock ignores the reservation, and its release ends it (except after a change of the name that
-//! nobody waited for). So a reservation whose thread is preempted delays others, and blocks nobody.
+//! nobody waited for). So a reservation whose thread is preempted blocks nobody. It delays others
+//! until the first of them has finished spinning, or takes the internal lock without that.
 //!
 //! The pause before the reservation leaves the holders some time. Without it, two threads would
 //! take the room from each other so often that they would mostly wait for the word's cache line.

@@ -118,7 +118,11 @@ fn a_request_that_finds_a_room_reserved_asks() {
     assert!(lock.try_enter(Some(1)).is_some());
     assert_eq!(lock.word.load(SeqCst) & RESERVED, 0);
     assert!(lock.fast(&mut Some(Cow::Owned(1))), "the door is open");
-    assert_eq!(lock.snapshot().holders, 3);
+    // As if the thread that reserved the room had lost its processor.
+    lock.word.fetch_or(RESERVED, SeqCst);
+    lock.enter(Some(1));
+    assert_eq!(lock.word.load(SeqCst) & RESERVED, 0, "after it had finished spinning");
+    assert_eq!(lock.snapshot().holders, 4);
 }
 
 #[test]
@@ -197,6 +201,20 @@ fn waiters_enter_after_a_holder_that_was_alone_beside_a_visitor() {
         unsafe { lock.leave(&mut ()) };
     }
     assert_eq!((lock.snapshot().holders, lock.snapshot().waiting.len()), (0, 0));
+}
+
+/// A thread that tries to enter is counted for a moment, as a holder is.
+#[test]
+fn a_try_to_switch_beside_a_visitor_fails_and_changes_nothing() {
+    let lock = patient();
+    lock.word.fetch_add(ONE, SeqCst);
+    // SAFETY: the holder of session 1 asks.
+    assert!(!unsafe { lock.try_switch(&mut (), 2) });
+    assert_eq!(lock.snapshot().session, Some(1));
+    lock.give_back(ONE);
+    // SAFETY: as above.
+    assert!(unsafe { lock.try_switch(&mut (), 2) }, "it is the only one");
+    assert_eq!(lock.snapshot().session, Some(2));
 }
 
 /// An invited thread withdraws before it has tried. Another thread of its phase is invited instead.
