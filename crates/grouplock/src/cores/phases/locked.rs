@@ -72,15 +72,9 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
 
     /// Sets `CHANGING` if the room is empty, and returns the word before that.
     fn start_change(&self) -> Option<u32> {
-        let mut word = self.core.word.load(Relaxed);
-        while word::is_empty(word) {
-            // Acquire: what the last holders did.
-            match self.core.word.compare_exchange_weak(word, word | CHANGING, Acquire, Relaxed) {
-                Ok(word) => return Some(word),
-                Err(now) => word = now,
-            }
-        }
-        None
+        let change = |word| word::is_empty(word).then_some(word | CHANGING);
+        // Acquire: what the last holders did. Relaxed: only the step that succeeds matters.
+        self.core.word.fetch_update(Acquire, Relaxed, change).ok()
     }
 
     /// Ends the change that began at `word`. Then `holders` are inside.
@@ -90,9 +84,7 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
             Room::Of(session) => {
                 // SAFETY: `LOCKED` is held, and `CHANGING` was set when the count was zero.
                 let old = unsafe { self.core.rename(session) };
-                if let Some(old) = old {
-                    self.retired.push(old);
-                }
+                self.retired.push(old);
                 change = change.wrapping_sub(word & SET_UP);
             }
             Room::Same => {}
@@ -120,9 +112,7 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
             // The others of the phase stay first in the queue, and join when the room is set up.
             self.end_change(word, Room::BeingSetUp, 1);
             waiter.enter(running == Some(ticket), &mut self.wakes);
-            if let Some(name) = name {
-                self.retired.push(name);
-            }
+            self.retired.push(name);
             return;
         }
         if let Some((places, room)) = self.first_is_too_many(same) {
@@ -132,7 +122,7 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
         }
         let Some(phase) = self.queue().take_first() else { unreachable!("somebody waits") };
         let room = match phase.session {
-            Some(session) if same => {
+            session @ Some(_) if same => {
                 self.retired.push(session);
                 Room::Same
             }
@@ -229,9 +219,7 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
         // Acquire: what earlier holders did. The name does not change, as in `occupy`.
         self.core.word.fetch_add(phase.waiters.len() as u32 * ONE, Acquire);
         self.grant(phase.waiters, None);
-        if let Some(name) = phase.session {
-            self.retired.push(name);
-        }
+        self.retired.push(phase.session);
         true
     }
 
@@ -256,9 +244,7 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
     /// Removes a waiter from the queue. A task must be dropped without the internal lock.
     pub(super) fn remove(&mut self, ticket: Ticket) -> Waiter {
         let (waiter, name) = self.queue().remove(ticket);
-        if let Some(name) = name {
-            self.retired.push(name);
-        }
+        self.retired.push(name);
         waiter
     }
 
@@ -300,9 +286,7 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
             }
         }
     }
-}
 
-impl<S: Eq + Clone> Locked<'_, S> {
     /// The calling thread joins the queue.
     pub(super) fn push_thread(
         &mut self,
@@ -326,7 +310,7 @@ impl<S: Eq + Clone> Locked<'_, S> {
     ) -> Ticket {
         let (ticket, unneeded) = self.queue().push(asked, now, signal, kind);
         if let Some(Cow::Owned(name)) = unneeded {
-            self.retired.push(name);
+            self.retired.push(Some(name));
         }
         ticket
     }
@@ -407,27 +391,18 @@ impl<S: Eq + Clone> Locked<'_, S> {
             return false;
         }
         let session = asked.take().map(Cow::into_owned);
-        let mut word = self.core.word.load(Relaxed);
-        while word::holders(word) == 1 {
-            // Acquire: what the other holders did. The caller's count is removed, so it is zero.
-            match self.core.word.compare_exchange_weak(
-                word,
-                (word - ONE) | CHANGING,
-                Acquire,
-                Relaxed,
-            ) {
-                Ok(word) => {
-                    self.end_change(word, session.map_or(Room::Same, Room::Of), 1);
-                    if waiting {
-                        self.queue().overtook();
-                    }
-                    return true;
-                }
-                Err(now) => word = now,
-            }
+        let change = |word| (word::holders(word) == 1).then_some((word - ONE) | CHANGING);
+        // Acquire: what the other holders did. The caller's count is removed, so it is zero.
+        // Relaxed: only the step that succeeds matters.
+        let Ok(word) = self.core.word.fetch_update(Acquire, Relaxed, change) else {
+            *asked = session.map(Cow::Owned);
+            return false;
+        };
+        self.end_change(word, session.map_or(Room::Same, Room::Of), 1);
+        if waiting {
+            self.queue().overtook();
         }
-        *asked = session.map(Cow::Owned);
-        false
+        true
     }
 
     /// The caller is alone, and opens the room to `session`. With `set_up`, it has set the room up.
@@ -438,14 +413,12 @@ impl<S: Eq + Clone> Locked<'_, S> {
         contain(|| same = name == Some(&session));
         let mut bits = word & SET_UP;
         if same {
-            self.retired.push(session);
+            self.retired.push(Some(session));
         } else {
             // SAFETY: `LOCKED` is held, and the caller is alone: the door has been shut since a
             // step that found the count zero.
             let old = unsafe { self.core.rename(session) };
-            if let Some(old) = old {
-                self.retired.push(old);
-            }
+            self.retired.push(old);
             bits = 0;
         }
         if set_up {

@@ -199,14 +199,10 @@ impl<S: Eq + Clone> Phases<S> {
         if !word::left_work(before, count) {
             return;
         }
-        // Relaxed: what matters is the step that succeeds.
-        let mut word = self.word.load(Relaxed);
-        while word::needs_work(word, before) {
-            // Acquire: as in `lock`.
-            match self.word.compare_exchange_weak(word, word | LOCKED, Acquire, Relaxed) {
-                Ok(_) => return Locked::new(self).admit_waiters(),
-                Err(now) => word = now,
-            }
+        let lock = |word| word::needs_work(word, before).then_some(word | LOCKED);
+        // Acquire: as in `lock`. Relaxed: only the step that succeeds matters.
+        if self.word.fetch_update(Acquire, Relaxed, lock).is_ok() {
+            Locked::new(self).admit_waiters();
         }
     }
 

@@ -122,15 +122,9 @@ impl<S: Eq + Clone> Phases<S> {
 impl<S: Eq + Clone> Locked<'_, S> {
     /// The caller is a holder. If it is the only one, it is alone from now on.
     fn close(&self) -> bool {
-        let mut word = self.core.word.load(Relaxed);
-        while word::holders(word) == 1 {
-            // Acquire: what the other holders did.
-            match self.core.word.compare_exchange_weak(word, word | EXCLUSIVE, Acquire, Relaxed) {
-                Ok(_) => return true,
-                Err(now) => word = now,
-            }
-        }
-        false
+        let close = |word| (word::holders(word) == 1).then_some(word | EXCLUSIVE);
+        // Acquire: what the other holders did. Relaxed: only the step that succeeds matters.
+        self.core.word.fetch_update(Acquire, Relaxed, close).is_ok()
     }
 
     /// The caller waited at the head of the queue to be alone, and becomes a holder of its session

@@ -196,12 +196,12 @@ impl<S> Retired<S> {
         Retired { one: None, more: Vec::new() }
     }
 
-    pub(super) fn push(&mut self, name: S) {
+    pub(super) fn push(&mut self, name: Option<S>) {
         if !std::mem::needs_drop::<S>() {
         } else if self.one.is_none() {
-            self.one = Some(name);
+            self.one = name;
         } else {
-            self.more.push(name);
+            self.more.extend(name);
         }
     }
 }

@@ -63,9 +63,7 @@ impl<S: Eq + Clone> Phases<S> {
             discard(waiter);
         }
     }
-}
 
-impl<S: Eq + Clone> Phases<S> {
     /// Spins for a while, as the room may soon be free. A request that must ask under the internal
     /// lock asks once.
     ///
