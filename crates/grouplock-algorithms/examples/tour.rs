@@ -1,4 +1,4 @@
-//! A tour: every algorithm on real threads under the monitors, one line each.
+//! A tour: the algorithms on real threads under the monitors, one line each.
 //!
 //! `cargo run --release --example tour [THREADS [SESSIONS [PASSAGES]]]`, by default 8 threads, 3
 //! sessions and 2,000 passages per thread.
@@ -25,8 +25,8 @@ fn mutex<L: RawMutex<M> + 'static>(workout: &Workout) -> Line {
     (L::claims(), workout.mutex::<L>())
 }
 
-/// The algorithms that work. The one that does not, `maor_taubenfeld`, is for the documentation to
-/// show.
+/// The algorithms, except `maor_taubenfeld`, which does not work, and `recoverable`, whose processes
+/// may die.
 fn tour() -> Vec<fn(&Workout) -> Line> {
     let mut tour: Vec<fn(&Workout) -> Line> = Vec::new();
     macro_rules! visit_each {

@@ -208,8 +208,8 @@ impl<L: RawMutex<M>, M: Memory> MutualProcess<'_, L, M> {
 
 impl<L: WithdrawMutex<M>, M: Memory> MutualProcess<'_, L, M> {
     /// Waits for the critical section and enters it. If it has to wait and `give_up` says so, it
-    /// withdraws and returns `None`. While it waits, it calls `give_up` at least once in a
-    /// millisecond.
+    /// withdraws and returns `None`. While it waits, it calls `give_up` about once in a
+    /// millisecond, or more often.
     ///
     /// ```
     /// use grouplock_algorithms::{Mutual, jayanti_jayanti::JayantiJayanti};
@@ -305,8 +305,8 @@ impl<L: RawGroup<M>, M: Memory> GroupProcess<'_, L, M> {
 
 impl<L: WithdrawGroup<M>, M: Memory> GroupProcess<'_, L, M> {
     /// Waits until it can enter `session`, and enters. If it has to wait and `give_up` says so, it
-    /// withdraws and returns `None`. While it waits, it calls `give_up` at least once in a
-    /// millisecond.
+    /// withdraws and returns `None`. While it waits, it calls `give_up` about once in a
+    /// millisecond, or more often.
     ///
     /// ```
     /// use grouplock_algorithms::{Group, handover_withdraw::HandoverWithdraw};

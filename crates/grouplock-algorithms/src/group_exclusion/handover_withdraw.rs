@@ -187,8 +187,8 @@ pub struct Process<M: Memory, L: RawMutex<M> = DvirTaubenfeld1Swap<M>> {
 }
 
 impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
-    /// How many nodes there are: for N processes at once, at most 2N, and N(N-1)/2 that late
-    /// processes may hold.
+    /// How many nodes there are: for N processes at once, at most 2N, N(N-1)/2 that late processes
+    /// may hold, and N + 1 if holders change their session.
     pub fn nodes(&self) -> usize {
         self.nodes.allocated()
     }

@@ -10,7 +10,7 @@ use crate::raw::GiveUp;
 ///
 /// A register is exactly an atomic of its type, and each of its methods is one call of that atomic.
 /// Waiting spins for about a microsecond and then sleeps: on a [`NativeFlag`] until it is woken, on
-/// other conditions for at most a millisecond at a time.
+/// other conditions for about a millisecond at a time, or less.
 #[derive(Clone, Copy, Debug)]
 pub struct Native;
 
@@ -132,8 +132,8 @@ impl Flag for NativeFlag {
         }
     }
 
-    /// For at most a millisecond at a time, because no thread wakes a sleeper when its time is
-    /// over.
+    /// For about a millisecond at a time, or less, because no thread wakes a sleeper when its time
+    /// is over.
     #[inline]
     fn wait_unless(&self, value: bool, give_up: GiveUp<'_>) -> bool {
         let mut backoff = Backoff::new();
