@@ -462,7 +462,7 @@ mod tests {
     /// A lock with a holder of session 1 on a stripe.
     fn with_holder_on_stripe() -> (Striped<u8>, Pass) {
         let lock = Striped::new(Policy::EVENTUAL);
-        loop {
+        for _ in 0..=2 * ENTRIES_TO_FAVOUR {
             let mut pass = lock.enter(Some(1));
             if pass.0.is_some() {
                 return (lock, pass);
@@ -470,6 +470,7 @@ mod tests {
             // SAFETY: it is inside.
             unsafe { lock.leave(&mut pass) };
         }
+        panic!("the session was never favoured");
     }
 
     /// If the count of a stripe started again from zero, the stripe would seem empty.
