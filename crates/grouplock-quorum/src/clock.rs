@@ -26,7 +26,7 @@ pub struct Clock {
 impl Clock {
     /// Starts the clock at the time of day.
     pub fn start() -> Self {
-        Clock { offset: time_of_day().saturating_sub(since_boot()) }
+        Clock { offset: time_of_day().as_micros().saturating_sub(since_boot()) }
     }
 
     /// Shifts the clock by some seconds.
@@ -41,7 +41,7 @@ impl Clock {
 
     /// How far the time of day has moved away from this clock.
     pub fn drift(&self) -> Duration {
-        Duration::from_micros(self.now().as_micros().abs_diff(time_of_day()))
+        Duration::from_micros(self.now().as_micros().abs_diff(time_of_day().as_micros()))
     }
 }
 
@@ -52,7 +52,8 @@ fn since_boot() -> u64 {
     seconds.saturating_mul(1_000_000).saturating_add(nanos / 1000)
 }
 
-fn time_of_day() -> u64 {
+/// The time of day.
+pub(crate) fn time_of_day() -> Time {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+    Time::ZERO + since
 }

@@ -18,6 +18,7 @@ use super::security::Security;
 use super::view;
 use crate::clock::Clock;
 use crate::name::ProcessId;
+use crate::node::hooks;
 use crate::wire::{Cluster, Connection};
 
 /// How long one host of a place may take before the next is tried.
@@ -30,7 +31,6 @@ const LOOK: Duration = Duration::from_secs(5);
 pub(super) struct Client {
     place: String,
     cluster: Cluster,
-    clock: Clock,
     orders: UnboundedSender<Order>,
     /// The process that made this client. After `fork` the child has no thread that drives it.
     pid: u32,
@@ -58,7 +58,7 @@ impl Client {
         let (hosts, name) = (hosts.clone(), place.to_string());
         let random = RandomState::new();
         let security = Security::of(place)?;
-        let clock = Clock::start();
+        let clock = hooks::clock(Clock::start());
         // Only the random state of the hasher gives this number, so nobody can guess it.
         let dialler = Dialler { security, clock, client: random.hash_one("client"), cluster: None };
         let (orders, inbox) = unbounded_channel();
@@ -71,15 +71,11 @@ impl Client {
         let cluster = told.recv().map_err(gone)??;
         let (pid, processes) = (std::process::id(), AtomicU64::new(0));
         let kept = OnceLock::new();
-        Ok(Client { place: name, cluster, clock, orders, pid, random, processes, kept })
+        Ok(Client { place: name, cluster, orders, pid, random, processes, kept })
     }
 
     pub(super) fn cluster(&self) -> &Cluster {
         &self.cluster
-    }
-
-    pub(super) fn clock(&self) -> Clock {
-        self.clock
     }
 
     pub(super) fn is_ours(&self) -> bool {

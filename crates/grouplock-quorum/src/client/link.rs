@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::security::Security;
-use crate::clock::Clock;
+use crate::clock::{Clock, time_of_day};
 use crate::name::MemberId;
 use crate::wire::{
     Connection, DialError, Fingerprint, Frame, Hello, Outbox, Pauses, Peer, Reason, Role, Take,
@@ -48,7 +48,9 @@ impl Dialler {
         member: Option<MemberId>,
     ) -> Result<Connection, DialError> {
         let role = Role::Client { client: self.client };
-        let (now, versions) = (self.clock.now(), Versions::OURS);
+        // Our clock may have stood still, and the time of day may have been set. Members compare
+        // only this time with theirs.
+        let (now, versions) = (time_of_day(), Versions::OURS);
         let hello = Hello { cluster: self.cluster, role, now, versions };
         dial(peer, member, self.security.connector(), hello, PATIENCE).await
     }

@@ -13,6 +13,7 @@ use super::about::Myself;
 use super::connect::Client;
 use super::driver::{NewRequest, Order};
 use super::view;
+use crate::clock::time_of_day;
 use crate::wire::LONGEST_SESSION;
 
 /// How often to ask again if the answers are of different moments.
@@ -54,9 +55,8 @@ impl GbpRoom {
         let client = Arc::clone(&self.client);
         let end = move || client.order(Order::End(process));
         let (ticket, desk) = remote::ask(view::holder(process), patience, end);
-        let since = self.client.clock().now();
         let myself = self.myself.get_or_init(|| Myself::new(self.command.as_deref()));
-        let about = myself.about(since, request.priority.0, request.expected);
+        let about = myself.about(time_of_day(), request.priority.0, request.expected);
         let (room, session) = (self.name.to_string(), request.session.to_owned());
         let wanted = NewRequest { process, room, session, about, desk, decide };
         self.client.order(Order::Enter(Box::new(wanted)));

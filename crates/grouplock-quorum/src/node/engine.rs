@@ -341,10 +341,7 @@ impl Engine {
         about: Option<About>,
     ) -> Result<(), Reason> {
         let attempt = match &message {
-            ProcessMessage::Ask { attempt, sent, .. } => {
-                self.cluster.check_clock(sent.since(now).max(now.since(*sent)))?;
-                Some(*attempt)
-            }
+            ProcessMessage::Ask { attempt, .. } => Some(*attempt),
             ProcessMessage::Leave { .. } | ProcessMessage::Renew { .. } => None,
         };
         let name = if attempt.is_some() {

@@ -18,9 +18,9 @@ fn number(variable: &str) -> Option<i64> {
     text(variable)?.parse().ok()
 }
 
-/// `GROUPLOCK_TEST_CLOCK`: shifts the clock by this many seconds. `GROUPLOCK_TEST_FIRST_CLOCK`: the
-/// same for the first start in this process only.
-pub(super) fn clock(clock: Clock) -> Clock {
+/// `GROUPLOCK_TEST_CLOCK`: shifts the clock of a member or client by this many seconds.
+/// `GROUPLOCK_TEST_FIRST_CLOCK`: the same for the first start in this process only.
+pub(crate) fn clock(clock: Clock) -> Clock {
     static STARTS: AtomicU64 = AtomicU64::new(0);
     let first = (STARTS.fetch_add(1, SeqCst) == 0).then_some("GROUPLOCK_TEST_FIRST_CLOCK");
     let shift = first.and_then(number).or_else(|| number("GROUPLOCK_TEST_CLOCK"));

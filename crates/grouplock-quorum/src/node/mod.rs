@@ -15,7 +15,7 @@ mod accept;
 mod config;
 mod descriptors;
 mod engine;
-mod hooks;
+pub(crate) mod hooks;
 mod http;
 mod link;
 mod memory;

@@ -1,9 +1,16 @@
 //! What a client says of itself, and what it refuses before it connects.
 
 use grouplock_quorum::wire::LONGEST_COMMAND;
-use grouplock_room::{Places, RoomOptions};
+use grouplock_room::{Places, Room, RoomOptions, Standing};
+use grouplock_testing::actor::{Actor, listen, role, say};
 
-use crate::cluster::{Cluster, Options};
+use crate::cluster::client::session_at;
+use crate::cluster::{Cluster, Options, eventually};
+
+fn open(place: &str) -> Room {
+    let places = Places::new().with(grouplock_quorum::opener());
+    places.open(place, "room", &RoomOptions::new()).unwrap()
+}
 
 fn refusal(place: &str) -> String {
     let places = Places::new().with(grouplock_quorum::opener());
@@ -47,4 +54,47 @@ fn nothing_that_it_says_of_itself_is_too_long() {
         assert_eq!(seen.pid, std::process::id());
         inside.leave().unwrap();
     }
+}
+
+/// Its clock is a minute behind or ahead of the time of day, as after a pause of the machine, or
+/// after the time of day was set.
+#[test]
+fn a_client_whose_clock_is_not_the_time_of_day_is_served() {
+    if let Some(role) = role() {
+        let room = open(&role[0]);
+        let inside = room.enter(&session_at(0, 3)).unwrap();
+        say("inside");
+        while listen().as_deref() == Some("standing") {
+            say(&format!("{:?}", inside.standing()));
+        }
+        inside.leave().unwrap();
+        return room.enter(&session_at(1, 3)).unwrap().leave().unwrap();
+    }
+    let mut cluster = Cluster::start(Options { lease: "6s", ..Options::new(3) });
+    cluster.wait_connected();
+    let mut actors = ["-60", "60"].map(|clock| {
+        let test = "client::a_client_whose_clock_is_not_the_time_of_day_is_served";
+        Actor::start_by(test, &[&cluster.place(0)], |command| {
+            command.env("GROUPLOCK_TEST_CLOCK", clock);
+        })
+    });
+    for actor in &actors {
+        assert_eq!(actor.hear().as_deref(), Some("inside"));
+    }
+    let renewed = |cluster: &Cluster| {
+        cluster.metric(0, "grouplock_messages_total", "kind=\"renewed\",direction=\"sent\"")
+    };
+    eventually("they stay for longer than a lease", || renewed(&cluster) > 8);
+    cluster.kill(0);
+    cluster.launch(0);
+    eventually("their home renews again", || renewed(&cluster) > 2);
+    for actor in &mut actors {
+        actor.tell("standing");
+        assert_eq!(actor.hear(), Some(format!("{:?}", Standing::Held)));
+        actor.tell("leave");
+    }
+    for actor in &mut actors {
+        assert!(actor.end().success());
+    }
+    assert_eq!(cluster.refused(0, "clock"), 0);
 }
