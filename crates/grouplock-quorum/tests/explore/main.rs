@@ -2,6 +2,7 @@
 //! shows how many states each has. `--ignored` runs the larger ones.
 
 mod convicted;
+mod larger;
 mod model;
 mod printed;
 mod scenario;
@@ -64,7 +65,7 @@ fn three_groups_that_come_back() {
     let twice = [at(0).rounds(2), at(1).priority(1).rounds(2), at(2).priority(2)];
     holds("3 groups, 2+2+1 stages", &Scenario::new(triangle(), &twice), &[ALL, YIELDS]);
     let aged = Scenario {
-        precedence: Precedence::Aged { weight: Duration::from_micros(1) },
+        precedence: AGED,
         clock: true,
         ..Scenario::new(triangle(), &[at(0).rounds(2), at(1).priority(1), at(2).priority(2)])
     };
@@ -165,14 +166,48 @@ fn a_home_starts_again_after_somebody_has_joined() {
     holds("the same, and it is noticed", &noticed, &[ALL, YIELDS, SHARE]);
 }
 
-/// A process asks, enters or withdraws while others wait. The best waiter at that time is next.
+/// Two processes of one session, of which one may give up, and one of each other session. When a
+/// process leaves or gives up and no message is under way, the best waiter is next.
+fn in_line(admission: Admission, precedence: Precedence) -> Scenario {
+    let line = [at(0).priority(3), at(0).patient(), at(1).priority(1).patient()];
+    let last = at(2).priority(2).patient();
+    let base = Scenario::new(triangle(), &[line.as_slice(), &[last]].concat());
+    let clock = precedence != Precedence::Static;
+    Scenario { cancel: true, ordered: true, clock, admission, precedence, ..base }
+}
+
 #[test]
 fn who_is_best_is_first_also_when_others_give_up() {
-    let stay = |plan: Plan| plan.patient();
-    let line = [at(0).priority(3), stay(at(0)), stay(at(1)).priority(1), stay(at(2)).priority(2)];
-    let base = Scenario { cancel: true, ordered: true, ..Scenario::new(triangle(), &line) };
-    let in_order = Scenario { admission: Admission::InOrder, ..base };
+    let in_order = in_line(Admission::InOrder, Precedence::Static);
     holds("2 of one session, 2 others, one gives up", &in_order, &[ALL, YIELDS, FIRST]);
+}
+
+/// A step of priority is worth two requests.
+const AGED: Precedence = Precedence::Aged { weight: Duration::from_micros(2) };
+
+/// Requests grow older whenever a process asks or leaves. So an older request with a lower priority
+/// can be the best.
+#[test]
+fn who_is_best_is_first_with_aged_priorities_too() {
+    let line = [at(0).priority(2), at(0).patient(), at(1).priority(1).patient()];
+    for admission in [Admission::InOrder, Admission::Together] {
+        let base = Scenario::new(triangle(), &line);
+        let aged = Scenario { cancel: true, clock: true, admission, precedence: AGED, ..base };
+        let what = format!("2 of one session, 1 other, aged, one gives up, {admission:?}");
+        holds(&what, &aged, &[ALL, YIELDS, FIRST]);
+        let equal = Scenario { precedence: Precedence::Aged { weight: Duration::ZERO }, ..aged };
+        holds(&format!("{what}, first come"), &equal, &[ALL, FIRST]);
+    }
+}
+
+/// Members that forget the age of requests, or their priority, are convicted.
+#[test]
+fn members_that_do_not_age_requests_are_convicted() {
+    for mistaken in [Precedence::Static, Precedence::Aged { weight: Duration::ZERO }] {
+        let mutant = in_line(Admission::InOrder, AGED);
+        let violated = violated(&Scenario { mistaken: Some(mistaken), ..mutant });
+        assert!(violated.contains(&"the best claim is first"), "{mistaken:?}: {violated:?}");
+    }
 }
 
 /// Time passes, and all may be late.
@@ -192,6 +227,23 @@ fn memory_is_lost() {
     holds("2 groups, leases, a lost memory", &lost, &[ALL, "memory again"]);
     let violated = violated(&Scenario { rash: true, ..lost });
     assert!(violated.contains(&"mutual exclusion"), "{violated:?}");
+}
+
+/// What large explorations leave out decides nothing: with it, the same is reached and violated.
+#[test]
+fn large_explorations_leave_out_nothing_that_counts() {
+    let twice = Scenario::new(triangle(), &[at(0).rounds(2), at(1).priority(1)]);
+    let lossy = Scenario { losses: 1, patience: 6, ..Scenario::new(triangle(), &two()) };
+    let forgetful = Scenario { crashes: 1, forgetful: true, ..Scenario::new(triangle(), &two()) };
+    for scenario in [Scenario { cancel: true, ..twice }, lossy, forgetful] {
+        let all = explore(&scenario);
+        let large = explore(&Scenario { large: true, ..scenario });
+        assert_eq!(large.violated.is_empty(), all.violated.is_empty());
+        if all.violated.is_empty() {
+            assert_eq!(large.reached, all.reached);
+            assert!(large.states <= all.states, "{} of {}", large.states, all.states);
+        }
+    }
 }
 
 fn violated(scenario: &Scenario) -> Vec<&'static str> {
@@ -215,49 +267,4 @@ fn a_member_that_forgets_breaks_mutual_exclusion() {
     let scenario = Scenario { crashes: 1, forgetful: true, ..Scenario::new(triangle(), &two()) };
     let violated = violated(&scenario);
     assert!(violated.contains(&"mutual exclusion"), "{violated:?}");
-}
-
-#[test]
-#[ignore = "takes minutes; cargo xtask soak runs it"]
-fn larger() {
-    let every = |rounds| rising().map(|plan| plan.rounds(rounds));
-    let twice = Scenario::new(triangle(), &every(2));
-    holds("3 groups, 2 stages each", &twice, &[ALL, YIELDS]);
-    let dup = Scenario { duplicates: 2, ..Scenario::new(triangle(), &rising()) };
-    holds("3 groups, two messages twice", &dup, &[ALL, YIELDS]);
-    let loss = Scenario { losses: 1, patience: 6, ..Scenario::new(triangle(), &rising()) };
-    holds("3 groups, a loss", &loss, &[ALL, YIELDS]);
-    let restart = Scenario { crashes: 1, reconnect: true, ..Scenario::new(triangle(), &rising()) };
-    holds("3 groups, a restart that is noticed", &restart, &[ALL, YIELDS]);
-    let mixed = Scenario { cancel: true, duplicates: 1, ..Scenario::new(triangle(), &rising()) };
-    holds("3 groups, giving up, a message twice", &mixed, &[ALL, YIELDS]);
-}
-
-#[test]
-#[ignore = "takes minutes; cargo xtask soak runs it"]
-fn larger_with_leases() {
-    let base = Scenario { passes: 1, under_way: 1, ..Scenario::new(triangle(), &two()) };
-    let base = Scenario { ordered: true, ..base };
-    holds("2 groups, leases, 1 under way", &base, &[ALL]);
-    let dead = Scenario { deaths: 1, ..base.clone() };
-    holds("2 groups, leases, a death, 1 under way", &dead, &[ALL]);
-    let lost = Scenario { amnesias: 1, ..base };
-    holds("2 groups, leases, a lost memory, 1 under way", &lost, &[ALL]);
-}
-
-#[test]
-#[ignore = "takes minutes; cargo xtask soak runs it"]
-fn larger_with_processes_that_give_up_and_a_loss() {
-    let lost = Scenario { losses: 1, patience: 6, ..Scenario::new(triangle(), &two()) };
-    let lost = Scenario { cancel: true, direct: false, ..lost };
-    holds("2 groups, processes, giving up, a loss", &lost, &[ALL, YIELDS]);
-}
-
-#[test]
-#[ignore = "takes minutes; cargo xtask soak runs it"]
-fn larger_with_four_groups_and_quorums_of_three() {
-    let four = [at(0), at(1).priority(1), at(2).priority(2), at(3).priority(3)];
-    let four = Scenario { ordered: true, ..Scenario::new(Coterie::majority(4).unwrap(), &four) };
-    holds("4 groups, q = 3, ordered", &four, &[ALL, YIELDS]);
-    holds("4 groups, q = 3, reordering", &Scenario { ordered: false, ..four }, &[ALL, YIELDS]);
 }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use grouplock_quorum::{
     Durable, Member, MemberId, PeerMessage, Process, ProcessId, ProcessState, Time,
 };
-use stateright::{Checker, Model, Property};
+use stateright::{Checker, HasDiscoveries, Model, Property};
 
 use crate::scenario::Scenario;
 use crate::state::{Action, Budget, Down, End, Message, State};
@@ -23,6 +24,7 @@ impl Model for Scenario {
             members: members.map(member).collect(),
             processes: (0..self.processes.len() as u64).map(process).collect(),
             rounds: self.processes.iter().map(|plan| plan.rounds).collect(),
+            asked: vec![0; self.processes.len()],
             links: BTreeMap::new(),
             disks: vec![Durable::default(); usize::from(self.coterie.members())],
             clock: 0,
@@ -138,7 +140,10 @@ impl Model for Scenario {
             Action::Leave(p) | Action::GiveUp(p) => {
                 state.clock += u64::from(self.clock);
                 state.processes[p].leave();
-                if state.links.is_empty() && state.inside().next().is_none() {
+                state.asked[p] = 0;
+                // Members cannot order a request whose message is lost until it is repeated.
+                let all_arrived = state.links.is_empty() && state.left.losses == self.losses;
+                if all_arrived && state.inside().next().is_none() {
                     state.first = state.best(self);
                 }
             }
@@ -290,8 +295,29 @@ pub(crate) struct Verdict {
     pub(crate) reached: Vec<&'static str>,
 }
 
+/// Explores until a property does not hold.
 pub(crate) fn explore(scenario: &Scenario) -> Verdict {
-    let checker = scenario.clone().checker().threads(2).spawn_bfs().join();
+    let checker = scenario.clone().checker().threads(2).finish_when(HasDiscoveries::AnyFailures);
+    // Depth first, few states wait to be explored: large explorations need less memory. Breadth
+    // first, counterexamples are the shortest.
+    if scenario.large {
+        let checker = checker.spawn_dfs();
+        for second in 1.. {
+            if checker.is_done() {
+                break;
+            }
+            std::thread::sleep(Duration::from_secs(1));
+            if second % 10 == 0 {
+                println!("{} states so far", checker.unique_state_count());
+            }
+        }
+        verdict(&checker.join())
+    } else {
+        verdict(&checker.spawn_bfs().join())
+    }
+}
+
+fn verdict(checker: &impl Checker<Scenario>) -> Verdict {
     let mut verdict = Verdict {
         states: checker.unique_state_count(),
         depth: checker.max_depth(),

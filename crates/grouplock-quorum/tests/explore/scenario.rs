@@ -14,6 +14,8 @@ pub(crate) const LEASE: Duration = Duration::from_micros(64);
 pub(crate) struct Scenario {
     pub(crate) coterie: Arc<Coterie>,
     pub(crate) precedence: Precedence,
+    /// A mutant: the rule that members use instead.
+    pub(crate) mistaken: Option<Precedence>,
     pub(crate) admission: Admission,
     pub(crate) votes: Votes,
     pub(crate) processes: Vec<Plan>,
@@ -23,7 +25,7 @@ pub(crate) struct Scenario {
     pub(crate) direct: bool,
     /// Waiters may withdraw.
     pub(crate) cancel: bool,
-    /// The time grows by one whenever a process leaves.
+    /// The time grows by one whenever a process asks or leaves.
     pub(crate) clock: bool,
     /// How many messages may arrive twice.
     pub(crate) duplicates: u8,
@@ -59,6 +61,10 @@ pub(crate) struct Scenario {
     pub(crate) hasty: u8,
     /// How many times all timers may fire when nothing else can happen.
     pub(crate) patience: u8,
+    /// Explored depth first, without messages that have no effect ([`State::drop_late`]).
+    ///
+    /// [`State::drop_late`]: crate::state::State::drop_late
+    pub(crate) large: bool,
 }
 
 /// The plan of a process.
@@ -107,6 +113,7 @@ impl Scenario {
         Scenario {
             coterie: Arc::new(coterie),
             precedence: Precedence::Static,
+            mistaken: None,
             admission: Admission::Together,
             votes: Votes::AnyQuorum,
             processes: processes.to_vec(),
@@ -129,12 +136,13 @@ impl Scenario {
             rash: false,
             hasty: 0,
             patience: 0,
+            large: false,
         }
     }
 
     pub(crate) fn settings(&self) -> Settings {
         Settings {
-            precedence: self.precedence,
+            precedence: self.mistaken.unwrap_or(self.precedence),
             admission: self.admission,
             votes: self.votes,
             retry: if self.passes > 0 { LEASE / 4 } else { Duration::from_millis(1) },

@@ -29,6 +29,8 @@ pub(crate) struct State {
     pub(crate) members: Vec<Member>,
     pub(crate) processes: Vec<Process>,
     pub(crate) rounds: Vec<u8>,
+    /// When each process asked, if time counts and it has not left.
+    pub(crate) asked: Vec<u64>,
     /// Messages on their way. They are in the order of sending, or sorted if order does not count.
     pub(crate) links: BTreeMap<(End, End), Vec<Message>>,
     pub(crate) disks: Vec<Durable>,
@@ -113,9 +115,18 @@ impl State {
             let waits = self.processes[*p].state() == ProcessState::Waiting;
             waits && home.waits(ProcessId(*p as u64)).is_some()
         };
-        let rank = |p: &usize| (-scenario.processes[*p].priority, scenario.processes[*p].home);
-        let known = (0..self.processes.len()).filter(known);
-        known.min_by_key(rank).filter(|_| scenario.precedence == Precedence::Static)
+        // By the rule itself, not by the claims that members computed.
+        let rank = |p: &usize| {
+            let (plan, asked) = (scenario.processes[*p], self.asked[*p]);
+            let urgency = match scenario.precedence {
+                Precedence::Static => -i64::from(plan.priority),
+                Precedence::Aged { weight } => {
+                    asked as i64 - weight.as_micros() as i64 * i64::from(plan.priority)
+                }
+            };
+            (urgency, asked, plan.home)
+        };
+        (0..self.processes.len()).filter(known).min_by_key(rank)
     }
 
     pub(crate) fn is_down(&self, end: End) -> bool {
@@ -208,7 +219,32 @@ impl State {
                 break;
             }
         }
+        if scenario.large {
+            self.drop_late();
+        }
         self.watch_stages(scenario);
+    }
+
+    /// Drops answers of arbiters about a stage that is over. Their delivery changes nothing, at any
+    /// time: the number of a stage never comes again. So states that differ only in them are equal.
+    /// Smaller explorations deliver them.
+    fn drop_late(&mut self) {
+        let members = &self.members;
+        self.links.retain(|(_, to), messages| {
+            let End::Member(to) = to else { return true };
+            let group = &members[to.index()];
+            let idle = group.stage_inside().is_none() && group.votes().is_none();
+            let over = |stage| stage < group.stage() || (idle && stage == group.stage());
+            messages.retain(|message| match message {
+                Message::Peer(PeerMessage::Locked { stage, died: None, .. }) => !over(*stage),
+                Message::Peer(
+                    PeerMessage::Inquire { stage, again: false, .. }
+                    | PeerMessage::Contested { stage, again: false, .. },
+                ) => !over(*stage),
+                _ => true,
+            });
+            !messages.is_empty()
+        });
     }
 
     /// A member is gone, and all others notice.
@@ -302,6 +338,10 @@ impl State {
 
     pub(crate) fn ask(&mut self, scenario: &Scenario, p: usize) {
         self.rounds[p] -= 1;
+        if scenario.clock {
+            self.clock += 1;
+            self.asked[p] = self.clock;
+        }
         let plan = scenario.processes[p];
         let stay = plan.stay.map(Duration::from_micros);
         let (now, session) = (self.now(), scenario.session(plan));
