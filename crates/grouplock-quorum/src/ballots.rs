@@ -1,4 +1,4 @@
-//! The votes that a group has received.
+//! What a group has heard from its arbiters: votes, and the claims of other groups.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::coterie::Quorum;
 use crate::group::World;
 use crate::name::MemberId;
+use crate::rank::Claim;
 use crate::settings::Votes;
 use crate::time::Time;
 
@@ -72,5 +73,32 @@ impl Ballots {
     pub(crate) fn behind(&self, quorum: &Quorum, least: u64) -> Vec<MemberId> {
         let behind = |arbiter: &&MemberId| self.0.get(arbiter).is_none_or(|b| b.epoch < least);
         quorum.iter().filter(behind).copied().collect()
+    }
+}
+
+/// The best claim of other groups at each arbiter. Every other group has asked one of the arbiters
+/// that we have asked, so together they know all claims.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Rivals(BTreeMap<MemberId, Claim>);
+
+impl Rivals {
+    /// If nothing is known, every other group may be first.
+    pub(crate) fn unknown<'a>(arbiters: impl IntoIterator<Item = &'a MemberId>) -> Self {
+        Rivals(arbiters.into_iter().map(|arbiter| (*arbiter, Claim::FIRST)).collect())
+    }
+
+    pub(crate) fn hear(&mut self, arbiter: MemberId, rival: Option<Claim>) {
+        match rival {
+            Some(claim) => drop(self.0.insert(arbiter, claim)),
+            None => drop(self.0.remove(&arbiter)),
+        }
+    }
+
+    pub(crate) fn best(&self) -> Option<Claim> {
+        self.0.values().min().copied()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 }

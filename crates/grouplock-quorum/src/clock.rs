@@ -1,6 +1,6 @@
 //! The clock of members and clients.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use nix::time::{ClockId, clock_gettime};
 
@@ -37,6 +37,16 @@ impl Clock {
     /// The time.
     pub fn now(&self) -> Time {
         Time::from_micros(self.offset.saturating_add(since_boot()))
+    }
+
+    /// A moment on the clock of threads. A moment in the past becomes now.
+    pub(crate) fn instant(self, time: Time) -> Instant {
+        Instant::now() + time.since(self.now())
+    }
+
+    /// A moment of the clock of threads on this clock. A moment in the past becomes now.
+    pub(crate) fn time(self, instant: Instant) -> Time {
+        self.now() + instant.saturating_duration_since(Instant::now())
     }
 
     /// How far the time of day has moved away from this clock.

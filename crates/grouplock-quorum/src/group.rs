@@ -31,7 +31,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::arbiter::LEAP;
-use crate::ballots::Ballots;
+use crate::ballots::{Ballots, Rivals};
 use crate::coterie::{Coterie, Quorum};
 use crate::death::{Dead, Death, Died};
 use crate::message::{GroupMessage, PeerMessage};
@@ -39,7 +39,6 @@ use crate::name::{MemberId, ProcessId};
 use crate::output::Outbox;
 use crate::rank::{Claim, Rank};
 use crate::record::{Durable, OpenStage, Record};
-use crate::rivals::Rivals;
 use crate::settings::{Admission, Settings, Votes};
 use crate::time::{Heard, Time};
 

@@ -76,7 +76,6 @@ mod output;
 mod process;
 mod rank;
 mod record;
-mod rivals;
 mod settings;
 mod time;
 #[cfg(feature = "network")]

@@ -1,7 +1,7 @@
 //! Time, as the caller gives it.
 
 use std::fmt;
-use std::ops::Add;
+use std::ops::{Add, Sub};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,15 @@ impl Add<Duration> for Time {
 
     fn add(self, later: Duration) -> Time {
         Time(self.0.saturating_add(u64::try_from(later.as_micros()).unwrap_or(u64::MAX)))
+    }
+}
+
+/// A difference before the origin becomes the origin.
+impl Sub<Duration> for Time {
+    type Output = Time;
+
+    fn sub(self, earlier: Duration) -> Time {
+        Time(self.0.saturating_sub(u64::try_from(earlier.as_micros()).unwrap_or(u64::MAX)))
     }
 }
 

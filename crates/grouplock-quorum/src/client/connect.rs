@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use super::driver::{Driver, Order};
 use super::link::Dialler;
-use super::parts::Parts;
+use super::question::Parts;
 use super::security::Security;
 use super::view;
 use crate::clock::Clock;

@@ -16,11 +16,9 @@ use grouplock_room::{Loss, Patience, RoomError};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use self::decision::{Decision, FIRST_WORD};
-use super::clock::{before, instant, time};
 use super::entry::{Entry, FAREWELL, Progress, drift, notice};
 use super::link::{self, Dialler, News};
-use super::parts::Parts;
-use super::question::{Asker, Extent, Questions};
+use super::question::{Asker, Extent, Parts, Questions};
 use super::view;
 use crate::clock::Clock;
 use crate::message::{GroupMessage, ProcessMessage};
@@ -117,7 +115,7 @@ impl Driver {
     pub(super) async fn run(mut self, mut orders: UnboundedReceiver<Order>) {
         let mut open = true;
         while open || !self.entries.is_empty() {
-            let alarm = self.alarm().map(|time| instant(self.clock, time).into());
+            let alarm = self.alarm().map(|time| self.clock.instant(time).into());
             tokio::select! {
                 order = orders.recv(), if open => match order {
                     Some(order) => self.obey(order),
@@ -145,7 +143,7 @@ impl Driver {
         let mut process = Process::new(id, members, self.cluster.settings).with_pid(about.pid);
         let by = now + FIRST_WORD;
         let decision = if decide { Decision::Open { by } } else { Decision::Made };
-        let deadline = desk.patience().deadline().map(|deadline| time(self.clock, deadline));
+        let deadline = desk.patience().deadline().map(|deadline| self.clock.time(deadline));
         let hasty = self.is_hasty(desk.patience());
         let home = self.stand_in(&session, hasty).unwrap_or(home(&session, members));
         process.set_delay(self.delay(home));
@@ -161,7 +159,7 @@ impl Driver {
             progress: Progress::Asking(decision),
             claim: None,
             introduced: false,
-            farewell: deadline.map(|deadline| before(deadline, FAREWELL)),
+            farewell: deadline.map(|deadline| deadline - FAREWELL),
             deadline,
             armed: None,
             unwanted: false,
@@ -234,9 +232,9 @@ impl Driver {
         let Some(entry) = self.entries.get_mut(&id) else { return false };
         // When others may be admitted, and until when the holder may trust the lease.
         let trusted = |until: Option<Time>| {
-            let ends = until.map(|until| before(until, drift(self.lease)));
-            let told = ends.map(|ends| before(ends, notice(self.lease)));
-            (ends, told.map(|told| instant(self.clock, told)))
+            let ends = until.map(|until| until - drift(self.lease));
+            let told = ends.map(|ends| ends - notice(self.lease));
+            (ends, told.map(|told| self.clock.instant(told)))
         };
         match (entry.process.state(), &mut entry.progress) {
             (ProcessState::Inside { epoch, valid_until }, Progress::Asking(_)) => {
@@ -551,7 +549,7 @@ impl Driver {
                 self.settle(id);
             }
             Progress::Inside { ends, lost: false } => {
-                let told = ends.map(|ends| before(ends, notice(self.lease)));
+                let told = ends.map(|ends| ends - notice(self.lease));
                 if told.is_some_and(|told| told <= now) {
                     entry.progress = Progress::Inside { ends, lost: true };
                     let (home, peer) = (entry.home, &self.cluster.members[entry.home.index()]);

@@ -5,7 +5,6 @@ use std::time::Duration;
 use grouplock_room::RoomError;
 use grouplock_room::remote::Desk;
 
-use super::clock::before;
 use super::driver::decision::Decision;
 use crate::name::MemberId;
 use crate::process::Process;
@@ -87,7 +86,7 @@ impl Entry {
             // holding by itself.
             Progress::Inside { ends, lost: true } => ends.map(|ends| ends + drift(lease)),
             Progress::Inside { ends, lost: false } => {
-                let told = ends.map(|ends| before(ends, notice(lease)));
+                let told = ends.map(|ends| ends - notice(lease));
                 told.into_iter().chain(self.process.poll_timeout()).min()
             }
             Progress::Ending { until, .. } => Some(*until),

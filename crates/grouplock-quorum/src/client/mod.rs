@@ -6,16 +6,13 @@
 //!
 //! * [`driver`]: the task that talks to the members, one per process and place.
 //! * [`entry`]: a request of the driver. [`driver::decision`]: whether it must wait.
-//! * [`question`], [`parts`], [`view`]: what the members see.
+//! * [`question`], [`view`]: what the members see.
 //! * [`link`], [`security`]: the connection to a member.
 
-mod about;
-mod clock;
 mod connect;
 mod driver;
 mod entry;
 mod link;
-mod parts;
 mod question;
 mod room;
 mod security;

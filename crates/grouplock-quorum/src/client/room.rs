@@ -4,17 +4,17 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use grouplock_room::backend::Submitted;
+use grouplock_room::myself::{self, cut};
 use grouplock_room::remote::{self, PendingRequest};
 use grouplock_room::{
     Backend, Capabilities, Patience, Policy, Request, RoomError, RoomName, RoomOptions, Snapshot,
 };
 
-use super::about::Myself;
 use super::connect::Client;
 use super::driver::{NewRequest, Order};
 use super::view;
 use crate::clock::time_of_day;
-use crate::wire::LONGEST_SESSION;
+use crate::wire::{About, LONGEST_COMMAND, LONGEST_HOST, LONGEST_SESSION, LONGEST_USER};
 
 /// How often to ask again if the answers are of different moments.
 const LOOKS: u32 = 20;
@@ -56,7 +56,7 @@ impl GbpRoom {
         let end = move || client.order(Order::End(process));
         let (ticket, desk) = remote::ask(view::holder(process), patience, end);
         let myself = self.myself.get_or_init(|| Myself::new(self.command.as_deref()));
-        let about = myself.about(time_of_day(), request.priority.0, request.expected);
+        let about = myself.about(request.priority.0, request.expected);
         let (room, session) = (self.name.to_string(), request.session.to_owned());
         let wanted = NewRequest { process, room, session, about, desk, decide };
         self.client.order(Order::Enter(Box::new(wanted)));
@@ -114,6 +114,38 @@ impl Backend for GbpRoom {
             }
             looks += 1;
             std::thread::sleep(BETWEEN_LOOKS);
+        }
+    }
+}
+
+/// What this process shows of itself to others.
+#[derive(Clone, Debug)]
+struct Myself {
+    host: String,
+    user: String,
+    command: String,
+}
+
+impl Myself {
+    /// If `command` is given, it replaces our command line.
+    fn new(command: Option<&str>) -> Self {
+        let command = command.map_or_else(myself::command_line, str::to_owned);
+        Myself {
+            host: cut(myself::host(), LONGEST_HOST),
+            user: cut(myself::user(), LONGEST_USER),
+            command: cut(command, LONGEST_COMMAND),
+        }
+    }
+
+    fn about(&self, priority: i32, expected: Option<Duration>) -> About {
+        About {
+            host: self.host.clone(),
+            user: self.user.clone(),
+            pid: std::process::id(),
+            command: self.command.clone(),
+            since: time_of_day(),
+            priority,
+            expected,
         }
     }
 }

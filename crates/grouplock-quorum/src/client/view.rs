@@ -1,13 +1,12 @@
 //! A room, composed of what its members see.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use grouplock_room::{
     HolderId, Participant, PastPhase, Phase, Policy, Priority, Recovered, RoomError, Snapshot,
 };
 
-use super::clock::system_time;
-use super::parts::Parts;
+use super::question::Parts;
 use crate::death::Death;
 use crate::name::ProcessId;
 use crate::rank::{Claim, Precedence};
@@ -28,6 +27,11 @@ pub(super) fn recovered(death: &Death) -> Recovered {
     let (session, pid) =
         death.who.as_ref().map_or(("", 0), |dead| (dead.session.as_str(), dead.pid));
     Recovered::new(death.epoch, session, pid, system_time(death.noticed))
+}
+
+/// A moment of any member's clock as a time of day.
+fn system_time(time: Time) -> SystemTime {
+    UNIX_EPOCH + time.since(Time::ZERO)
 }
 
 /// The policy of all rooms of a cluster.

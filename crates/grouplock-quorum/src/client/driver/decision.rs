@@ -14,8 +14,7 @@ use std::time::Duration;
 use grouplock_room::{Patience, RoomError};
 
 use super::super::entry::{Entry, Progress};
-use super::super::parts::Parts;
-use super::super::question::{Asker, Extent};
+use super::super::question::{Asker, Extent, Parts};
 use super::super::view::{self, Obstacle};
 use super::{Driver, Link};
 use crate::name::ProcessId;
