@@ -128,8 +128,10 @@ impl<R: AsyncRead + Unpin> Reader<R> {
         }
     }
 
-    pub(crate) fn stream_mut(&mut self) -> &mut R {
-        &mut self.stream
+    /// Reads and drops everything until the other side closes.
+    pub(crate) async fn discard(&mut self) {
+        let mut chunk = [0; 8 * 1024];
+        while self.stream.read(&mut chunk).await.is_ok_and(|read| read > 0) {}
     }
 
     fn take(&mut self) -> Result<Option<Frame>, WireError> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
 
@@ -210,14 +210,6 @@ async fn write_all<S: Stream>(
         if last {
             return End::Closed;
         }
-    }
-}
-
-impl<R: AsyncRead + Unpin> Reader<R> {
-    /// Reads and drops everything until the other side closes.
-    async fn discard(&mut self) {
-        let mut chunk = [0; 8 * 1024];
-        while self.stream_mut().read(&mut chunk).await.is_ok_and(|read| read > 0) {}
     }
 }
 

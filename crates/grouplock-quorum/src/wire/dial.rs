@@ -1,19 +1,17 @@
-//! Dialling a member until it welcomes us. Members and clients use it.
+//! The first eight bytes of each side, and dialling a member until it welcomes us. Members and
+//! clients use it.
 
 use std::io;
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
 use thiserror::Error;
-use tokio::io::{AsyncRead, AsyncWrite, ReadHalf, WriteHalf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 
-use super::{
-    BadOpening, Frame, Hello, Peer, Reader, Reason, Versions, Welcome, WireError,
-    exchange_openings, write,
-};
+use super::{Frame, Hello, Peer, Reader, Reason, Versions, Welcome, WireError, write};
 use crate::name::MemberId;
 
 /// A stream that a connection can use.
@@ -50,6 +48,9 @@ pub(crate) enum DialError {
     /// The member refused us.
     #[error("it refused us: {0}")]
     Refused(Reason),
+    /// We refuse the member.
+    #[error("{0}")]
+    Wrong(#[from] Reason),
     #[error("it speaks version {theirs}, expected {ours}")]
     Version { theirs: Versions, ours: Versions },
     #[error("it closed the connection instead of sending Welcome")]
@@ -64,6 +65,7 @@ impl DialError {
     /// The reason, if the member is wrong and the connection did not just break.
     pub(crate) fn reason(&self) -> Option<Reason> {
         match self {
+            DialError::Wrong(reason) => Some(reason.clone()),
             DialError::Tls(why) => Some(Reason::Unauthenticated(why.clone())),
             DialError::Version { theirs, ours } => {
                 Some(Reason::Version { theirs: *theirs, ours: *ours })
@@ -141,4 +143,67 @@ fn server_name(name: &str) -> Result<ServerName<'static>, DialError> {
             "`{name}` cannot be in a certificate: expected a host name or an address"
         ))
     })
+}
+
+/// The version of the opening, Hello and Welcome. Other frames have [versions](super::Versions) of
+/// their own.
+pub const HANDSHAKE: u16 = 2;
+
+const MAGIC: &[u8; 5] = b"GBPLK";
+
+/// Why the opening of the other side is not accepted.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum BadOpening {
+    /// It is another protocol.
+    #[error(
+        "it begins with {0:02x?}, expected `GBPLK`: this is not a member or client of a GBP cluster"
+    )]
+    Foreign([u8; 8]),
+    /// It is another version of the handshake.
+    #[error("it begins with handshake {0}, expected handshake {HANDSHAKE}")]
+    Version(u16),
+    /// Nothing arrived.
+    #[error("it sent nothing for {} s, expected eight bytes", .0.as_secs_f32())]
+    Silent(Duration),
+    /// The connection broke.
+    #[error("the connection ended before it had begun: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// The opening of this side.
+pub fn opening() -> [u8; 8] {
+    let [high, low] = HANDSHAKE.to_be_bytes();
+    let [a, b, c, d, e] = *MAGIC;
+    [a, b, c, d, e, high, low, 0]
+}
+
+/// Sends our opening and checks theirs, within `patience`.
+///
+/// # Errors
+/// If their opening is missing or wrong.
+pub async fn exchange_openings<S>(stream: &mut S, patience: Duration) -> Result<(), BadOpening>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let exchange = async {
+        stream.write_all(&opening()).await?;
+        stream.flush().await?;
+        let mut theirs = [0; 8];
+        stream.read_exact(&mut theirs).await?;
+        check(theirs)
+    };
+    timeout(patience, exchange).await.map_err(|_| BadOpening::Silent(patience))?
+}
+
+fn check(theirs: [u8; 8]) -> Result<(), BadOpening> {
+    if theirs == opening() {
+        return Ok(());
+    }
+    match theirs {
+        [m @ .., high, low, 0] if m == *MAGIC => {
+            Err(BadOpening::Version(u16::from_be_bytes([high, low])))
+        }
+        _ => Err(BadOpening::Foreign(theirs)),
+    }
 }

@@ -18,24 +18,20 @@ mod codec;
 mod connection;
 mod dial;
 mod frame;
-mod limits;
-mod opening;
 mod reason;
 mod seen;
 mod tls;
-mod versions;
 
-pub use cluster::{Cluster, CoterieKind, Fingerprint, Peer};
+pub use cluster::{Cluster, CoterieKind, Fingerprint, Peer, Versions};
 pub use codec::{LONGEST, Reader, WireError, encode, write};
 pub(crate) use connection::{End, NotSent, Outbox, Pauses, Take, run};
+pub use dial::{BadOpening, HANDSHAKE, exchange_openings, opening};
 pub(crate) use dial::{Connection, DialError, Stream, dial};
-pub use frame::{About, Frame, Hello, Memory, Recall, Role, Welcome};
-pub use limits::{
-    BadName, LONGEST_COMMAND, LONGEST_HOST, LONGEST_SESSION, LONGEST_USER, PING_AFTER, SILENT_AFTER,
+pub use frame::{
+    About, BadName, Frame, Hello, LONGEST_COMMAND, LONGEST_HOST, LONGEST_SESSION, LONGEST_USER,
+    Memory, PING_AFTER, Recall, Role, SILENT_AFTER, Welcome,
 };
-pub use opening::{BadOpening, HANDSHAKE, exchange_openings, opening};
 pub use reason::Reason;
 pub use seen::{Inside, Participant, PastStage, Seen, Stage, Waiter};
 pub(crate) use tls::is_for;
 pub use tls::{Identity, TlsError};
-pub use versions::Versions;

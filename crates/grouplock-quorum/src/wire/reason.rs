@@ -5,9 +5,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::cluster::Fingerprint;
+use super::cluster::{Fingerprint, Versions};
 use super::frame::Memory;
-use super::versions::Versions;
 use crate::name::{MemberId, ProcessId};
 
 /// Why a member refused. It sends this to the other side, logs it, and counts it under
