@@ -84,9 +84,7 @@ impl Shared {
         let ours = self.fingerprint;
         if theirs == ours { Ok(()) } else { Err(Reason::WrongCluster { theirs, ours }) }
     }
-}
 
-impl Shared {
     /// Waits until all connections are closed, but at most half a second.
     pub(super) async fn empty(&self) {
         for _ in 0..100 {

@@ -15,8 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::hooks;
 use super::memory::Blank;
 use super::metrics::{Direction, Gauges, Metrics};
-use super::room::{NotItsProcess, Outputs, Room, Tally, To};
-use super::status::Status;
+use super::room::{NotItsProcess, Outputs, Room, To};
 use super::storage::{Storage, StorageError};
 use crate::clock::Clock;
 use crate::coterie::Coterie;
@@ -69,7 +68,7 @@ pub(super) enum Input {
     /// The connection that we dialled is down.
     LinkDown { peer: MemberId },
     /// A reader of the status page wants the gauges, and the status if the flag is set.
-    Show(oneshot::Sender<(Gauges, Option<Status>)>, bool),
+    Show(oneshot::Sender<(Gauges, Option<serde_json::Value>)>, bool),
     /// The member must stop.
     Stop,
 }
@@ -436,8 +435,7 @@ impl Engine {
     /// Takes the outputs of a room, and sets its timer.
     pub(super) fn settle(&mut self, name: &Arc<str>, now: Time, asker: Option<(ProcessId, u64)>) {
         let Some(room) = self.rooms.get_mut(name) else { return };
-        let tally = room.drain(now, asker, &mut self.outputs);
-        self.count(tally);
+        room.drain(now, asker, &mut self.outputs, &self.metrics);
         self.arm(name, now);
     }
 
@@ -455,15 +453,6 @@ impl Engine {
             }
             room.wake = wake;
         }
-    }
-
-    fn count(&self, tally: Tally) {
-        let Tally { stages, entries, votes, deaths, nobody } = tally;
-        self.metrics.stages.fetch_add(stages, Relaxed);
-        self.metrics.entries.fetch_add(entries, Relaxed);
-        self.metrics.votes.fetch_add(votes, Relaxed);
-        self.metrics.deaths.fetch_add(deaths, Relaxed);
-        self.metrics.unsent.fetch_add(nobody, Relaxed);
     }
 
     // ---- time ----
@@ -500,7 +489,7 @@ impl Engine {
                         "room `{name}`: {deaths} inside were silent for a lease and are taken for dead"
                     );
                 }
-                self.count(Tally { deaths, ..Tally::default() });
+                self.metrics.deaths.fetch_add(deaths, Relaxed);
             }
             self.arm(&name, now);
         }

@@ -17,7 +17,6 @@ use super::accept::Shared;
 use super::descriptors::MOST_READERS;
 use super::engine::Input;
 use super::metrics::Gauges;
-use super::status::Status;
 use super::strangers::Strangers;
 
 /// The longest request, in bytes.
@@ -147,10 +146,9 @@ async fn answer(shared: &Shared, request: &str, local: SocketAddr) -> Answer {
             None => Answer::unavailable(),
         },
         "/status.json" => match show(shared, true).await.and_then(|(_, status)| status) {
-            Some(status) => match serde_json::to_string(&status) {
-                Ok(body) => Answer { status: "200 OK", kind: "application/json", body },
-                Err(error) => Answer::text("500 Internal Server Error", &error.to_string()),
-            },
+            Some(status) => {
+                Answer { status: "200 OK", kind: "application/json", body: status.to_string() }
+            }
             None => Answer::unavailable(),
         },
         _ => Answer::text("404 Not Found", "expected /, /status.json, /metrics or /healthz"),
@@ -169,7 +167,7 @@ fn is_here(host: &str) -> bool {
 }
 
 /// `None` if the engine does not answer in time. If it hangs, its inbox may be full.
-async fn show(shared: &Shared, all: bool) -> Option<(Gauges, Option<Status>)> {
+async fn show(shared: &Shared, all: bool) -> Option<(Gauges, Option<serde_json::Value>)> {
     let (answer, shown) = oneshot::channel();
     let ask = async {
         shared.engine.send(Input::Show(answer, all)).await.ok()?;

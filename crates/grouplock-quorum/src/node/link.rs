@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use thiserror::Error;
 use tokio_rustls::TlsConnector;
 
 use super::accept::{HANDSHAKE, Shared};
@@ -17,19 +16,6 @@ use crate::wire::{
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
-/// Why there is no connection.
-#[derive(Debug, Error)]
-enum LinkError {
-    #[error("{0}")]
-    Dial(#[from] DialError),
-    /// We refused the other side.
-    #[error("{0}")]
-    Wrong(#[from] Reason),
-    /// It was up, and ended.
-    #[error("{0}")]
-    Ended(End),
-}
-
 /// Keeps a connection to one member up, forever.
 pub(super) async fn keep(shared: Arc<Shared>, id: MemberId) {
     let Some(peer) = shared.cluster.members.get(id.index()) else { return };
@@ -37,35 +23,28 @@ pub(super) async fn keep(shared: Arc<Shared>, id: MemberId) {
     let mut pauses = Pauses::new(FIRST_PAUSE);
     let mut reported = String::new();
     loop {
-        let error = match talk(&shared, id, peer, shared.tls().connect).await {
+        let (why, wrong, refused_us) = match talk(&shared, id, peer, shared.tls().connect).await {
             Ok(end) => {
                 pauses.reset();
                 reported.clear();
-                LinkError::Ended(end)
+                let why = end.to_string();
+                match end {
+                    End::Refused(reason) => (why, Some(reason), None),
+                    End::RefusedUs(reason) if reason != Reason::Ending => (why, None, Some(reason)),
+                    _ => (why, None, None),
+                }
             }
-            Err(error) => error,
+            Err(DialError::Refused(reason)) => (String::new(), None, Some(reason)),
+            Err(error) => (error.to_string(), error.reason(), None),
         };
-        let wrong = match &error {
-            LinkError::Dial(error) => error.reason(),
-            LinkError::Wrong(reason) | LinkError::Ended(End::Refused(reason)) => {
-                Some(reason.clone())
-            }
-            LinkError::Ended(_) => None,
-        };
-        match (&error, wrong) {
-            (_, Some(wrong)) => shared.metrics.refuse(&whom, &wrong),
-            (LinkError::Dial(DialError::Refused(reason)), _) => {
-                shared.metrics.refused_by(&whom, reason);
-            }
-            (LinkError::Ended(End::RefusedUs(reason)), _) if *reason != Reason::Ending => {
-                shared.metrics.refused_by(&whom, reason);
-            }
+        if let Some(wrong) = wrong {
+            shared.metrics.refuse(&whom, &wrong);
+        } else if let Some(reason) = refused_us {
+            shared.metrics.refused_by(&whom, &reason);
+        } else if why != reported {
             // The same error is logged once.
-            (other, _) if other.to_string() != reported => {
-                reported = other.to_string();
-                tracing::info!("{whom} cannot be reached: {other}");
-            }
-            _ => {}
+            tracing::info!("{whom} cannot be reached: {why}");
+            reported = why;
         }
         tokio::select! {
             () = tokio::time::sleep(pauses.next()) => {}
@@ -80,7 +59,7 @@ async fn talk(
     id: MemberId,
     peer: &Peer,
     tls: Option<TlsConnector>,
-) -> Result<End, LinkError> {
+) -> Result<End, DialError> {
     let role = Role::Member { id: shared.me, incarnation: shared.incarnation };
     let (cluster, now, versions) = (Some(shared.fingerprint), shared.clock.now(), shared.versions);
     let hello = Hello { cluster, role, now, versions };

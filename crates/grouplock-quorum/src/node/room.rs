@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
+use super::metrics::Metrics;
 use crate::member::Member;
 use crate::message::{GroupMessage, PeerMessage, ProcessMessage};
 use crate::name::{MemberId, ProcessId};
@@ -30,16 +32,6 @@ pub(super) enum To {
 pub(super) struct Outputs {
     pub(super) save: Vec<(Arc<str>, Record)>,
     pub(super) send: Vec<(To, Frame, bool)>,
-}
-
-/// Events in a room, for the metrics.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tally {
-    pub(super) stages: u64,
-    pub(super) entries: u64,
-    pub(super) votes: u64,
-    pub(super) deaths: u64,
-    pub(super) nobody: u64,
 }
 
 /// A process that waits or is inside.
@@ -129,12 +121,12 @@ impl Room {
         now: Time,
         asker: Option<(ProcessId, u64)>,
         outputs: &mut Outputs,
-    ) -> Tally {
-        let mut tally = Tally::default();
+        metrics: &Metrics,
+    ) {
         while let Some(output) = self.member.poll_transmit() {
             match output {
                 Output::Save(record) => {
-                    self.observe(now, &record, &mut tally);
+                    self.observe(now, &record, metrics);
                     outputs.save.push((self.name.clone(), record));
                 }
                 Output::ToMember(to, message) => {
@@ -146,7 +138,7 @@ impl Room {
                     let (client, repeated) = self.tells_again(process, &message);
                     let asker = asker.filter(|(asker, _)| *asker == process);
                     let Some(client) = client.or(asker.map(|(_, client)| client)) else {
-                        tally.nobody += 1;
+                        metrics.unsent.fetch_add(1, Relaxed);
                         continue;
                     };
                     let room = self.name.to_string();
@@ -155,7 +147,6 @@ impl Room {
                 }
             }
         }
-        tally
     }
 
     /// Forgets a process that is neither inside nor waiting.
@@ -197,24 +188,24 @@ impl Room {
     }
 
     /// Follows the stages by their records.
-    fn observe(&mut self, now: Time, record: &Record, tally: &mut Tally) {
+    fn observe(&mut self, now: Time, record: &Record, metrics: &Metrics) {
         match record {
-            Record::Vote(_) => tally.votes += 1,
+            Record::Vote(_) => drop(metrics.votes.fetch_add(1, Relaxed)),
             Record::Wanting { .. }
             | Record::Returned(_)
             | Record::Left { .. }
             | Record::Died(_)
             | Record::Recovered(_) => {}
             Record::Opened(open) => {
-                tally.stages += 1;
-                tally.entries += open.inside.len() as u64;
+                metrics.stages.fetch_add(1, Relaxed);
+                metrics.entries.fetch_add(open.inside.len() as u64, Relaxed);
                 self.running = Some(begun(open, now));
                 for process in open.inside.keys() {
                     self.entered(now, *process);
                 }
             }
             Record::Admitted { process, .. } => {
-                tally.entries += 1;
+                metrics.entries.fetch_add(1, Relaxed);
                 if let Some(running) = &mut self.running {
                     running.entries += 1;
                 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::super::hooks;
 use super::super::metrics::{Direction, Gauges};
 use super::super::room::{Outputs, To};
-use super::super::status::Status;
+use super::super::status;
 use super::super::storage::StorageError;
 use super::{Connection, ConnectionId, Engine, OUTBOX, Who};
 use crate::name::MemberId;
@@ -139,37 +139,25 @@ impl Engine {
 
     // ---- what others see ----
 
-    fn present(&self) -> impl Iterator<Item = MemberId> {
-        (0..self.coterie.members()).map(MemberId).filter(|member| self.is_present(*member))
-    }
-
     pub(super) fn gauges(&self) -> Gauges {
         let members = self.rooms.values().map(|room| &room.member);
         let (inside, waiting) = members.fold((0, 0), |(inside, waiting), member| {
             (inside + member.inside().count(), waiting + member.waiting().len())
         });
+        let all = (0..self.coterie.members()).map(MemberId);
         Gauges {
             rooms: self.rooms.len(),
             inside,
             waiting,
             clients: self.clients.len(),
-            members_connected: self.present().count(),
+            members_connected: all.filter(|member| self.is_present(*member)).count(),
             log_bytes: self.storage.length(),
         }
     }
 
-    pub(super) fn status(&self, now: Time) -> Status {
-        let all = (0..self.coterie.members()).map(MemberId);
-        let connected: Vec<bool> = all.map(|member| self.is_present(member)).collect();
-        let gauges = self.gauges();
-        Status::new(
-            self.me,
-            &self.cluster,
-            &self.coterie,
-            &connected,
-            &gauges,
-            self.rooms.values(),
-            now,
-        )
+    pub(super) fn status(&self, now: Time) -> serde_json::Value {
+        let (present, rooms) = (|member| self.is_present(member), self.rooms.values());
+        let Engine { me, cluster, coterie, .. } = self;
+        status::status(*me, cluster, coterie, present, &self.gauges(), rooms, now)
     }
 }
