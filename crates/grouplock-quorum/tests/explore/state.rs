@@ -121,7 +121,7 @@ impl State {
             let urgency = match scenario.precedence {
                 Precedence::Static => -i64::from(plan.priority),
                 Precedence::Aged { weight } => {
-                    asked as i64 - weight.as_micros() as i64 * i64::from(plan.priority)
+                    asked.cast_signed() - weight.as_micros() as i64 * i64::from(plan.priority)
                 }
             };
             (urgency, asked, plan.home)
@@ -236,9 +236,9 @@ impl State {
             let idle = group.stage_inside().is_none() && group.votes().is_none();
             let over = |stage| stage < group.stage() || (idle && stage == group.stage());
             messages.retain(|message| match message {
-                Message::Peer(PeerMessage::Locked { stage, died: None, .. }) => !over(*stage),
                 Message::Peer(
-                    PeerMessage::Inquire { stage, again: false, .. }
+                    PeerMessage::Locked { stage, died: None, .. }
+                    | PeerMessage::Inquire { stage, again: false, .. }
                     | PeerMessage::Contested { stage, again: false, .. },
                 ) => !over(*stage),
                 _ => true,

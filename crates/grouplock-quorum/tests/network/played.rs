@@ -1,7 +1,7 @@
 //! How a client handles a member's answers. The test plays the member.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use grouplock_quorum::wire::{
@@ -21,6 +21,10 @@ struct Counts {
     looks: AtomicUsize,
     /// The member answers looks after so many requests.
     awaited: AtomicUsize,
+    /// After how many milliseconds the member sends Welcome and Pong.
+    slow: AtomicU64,
+    /// How long a message takes, in milliseconds, by the last request.
+    delay: AtomicU64,
 }
 
 struct Member {
@@ -31,6 +35,10 @@ struct Member {
 
 impl Member {
     fn start() -> Self {
+        Self::start_slow(0)
+    }
+
+    fn start_slow(millis: u64) -> Self {
         let runtime = Runtime::new().unwrap();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -41,7 +49,7 @@ impl Member {
             settings: Settings { lease: Some(Duration::from_secs(10)), ..Settings::default() },
             clock_tolerance: Duration::from_secs(5),
         };
-        let counts = Arc::new(Counts::default());
+        let counts = Arc::new(Counts { slow: AtomicU64::new(millis), ..Counts::default() });
         let theirs = counts.clone();
         runtime.spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -66,6 +74,10 @@ async fn serve(mut stream: TcpStream, cluster: Cluster, counts: Arc<Counts>) -> 
     let mut seen = Vec::new();
     while let Some(frame) = reader.next().await.ok()? {
         for answer in answers(frame, &cluster, &counts) {
+            if matches!(answer, Frame::Welcome(_) | Frame::Pong) {
+                let slow = counts.slow.load(SeqCst);
+                tokio::time::sleep(Duration::from_millis(slow)).await;
+            }
             if matches!(answer, Frame::Seen { .. }) {
                 seen.push(answer);
             } else {
@@ -94,10 +106,11 @@ fn answers(frame: Frame, cluster: &Cluster, counts: &Counts) -> Vec<Frame> {
         Frame::Process {
             room,
             process,
-            message: ProcessMessage::Ask { attempt, sent, .. },
+            message: ProcessMessage::Ask { attempt, sent, delay, .. },
             ..
         } => {
             counts.asks.fetch_add(1, SeqCst);
+            counts.delay.store(delay.as_millis() as u64, SeqCst);
             let claim = Precedence::Static.claim(sent, 0);
             let inside = (room == "known").then(|| "another".to_owned());
             vec![match room.as_str() {
@@ -203,4 +216,20 @@ fn members_are_asked_about_a_room_once_for_all_who_want_to_know() {
         // At least one request that needed the members' knowledge sent a look.
         assert!(asked > 0 || looks == 0);
     }
+}
+
+/// The paper's tc: half of the time from Hello to Welcome, then from a Ping to its Pong.
+#[test]
+fn how_long_a_message_takes_is_measured_on_each_link() {
+    let member = Member::start_slow(200);
+    let room = member.open("good");
+    let inside = room.enter("session").unwrap();
+    let first = member.counts.delay.load(SeqCst);
+    assert!(first >= 100, "{first} ms by Welcome");
+    let slower = 2 * (first + 100);
+    member.counts.slow.store(slower, SeqCst);
+    inside.leave().unwrap();
+    room.enter("session").unwrap().leave().unwrap();
+    let second = member.counts.delay.load(SeqCst);
+    assert!(second >= slower / 2, "{second} ms by Pong, {first} ms by Welcome");
 }
