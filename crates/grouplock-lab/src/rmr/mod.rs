@@ -55,7 +55,6 @@ mod fit;
 pub mod model;
 mod run;
 mod schedule;
-mod story;
 mod survey;
 mod tally;
 mod world;
@@ -70,7 +69,6 @@ pub use contention::{Contended, Contention};
 pub use fit::fit;
 pub use model::Model;
 pub use run::Failure;
-pub use story::{AccessTold, WorstPassage, worst_passage};
 
 use crate::memory::context;
 use crate::registry::{self, UnknownName};
@@ -187,19 +185,19 @@ pub fn measure(
     let lock = find(name, processes, options)?;
     let survey = survey::survey(&lock, processes, options)?;
     let measurement = |model: Model| {
-        let worst = survey.worst(model);
+        let (max, case) = survey.worst(model);
         Measurement {
             algorithm: lock.name.to_owned(),
             model,
             processes,
-            max: worst.cost,
+            max: *max,
             mean: survey.mean(model),
             amortised: (lock.withdraws || lock.claims.rmr_cc.amortised)
                 .then(|| survey.amortised[model.index()]),
             by_point_contention: survey.by_point.of(model),
             by_interval_contention: survey.by_interval.of(model),
             passages: survey.passages,
-            schedule: worst.case.name(lock.claims.kind, processes),
+            schedule: case.name(lock.claims.kind, processes),
             remote_spinning: model == Model::Dsm && survey.remote_spinning,
         }
     };

@@ -6,16 +6,15 @@ use grouplock_algorithms::claims::Kind;
 
 use super::RmrError;
 use super::schedule::Strategy;
-use super::tally::{PassageId, Tally};
+use super::tally::Tally;
 use super::world::World;
-use crate::memory::context::{self, Blueprint};
+use crate::memory::context;
 use crate::subject::Subject;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) strategy: Strategy,
     pub(crate) workload: Workload,
-    pub(crate) seed: u64,
 }
 
 impl Case {
@@ -141,17 +140,11 @@ pub enum Failure {
     Endless(u64),
 }
 
-/// Runs `case`, and records the accesses of one passage if `told` names it.
-pub(crate) fn run(
-    lock: &Subject,
-    processes: usize,
-    case: &Case,
-    told: Option<PassageId>,
-) -> Result<(Tally, Blueprint), RmrError> {
+pub(crate) fn run(lock: &Subject, processes: usize, case: &Case) -> Result<Tally, RmrError> {
     let (joined, made) = context::set_up(|| (lock.make)(processes));
     let joined = joined.expect("it was made before");
-    let mut world = World::new(joined, &made, case.workload, Tally::telling(told));
-    let mut schedule = case.strategy.start(processes, case.seed);
+    let mut world = World::new(joined, &made, case.workload);
+    let mut schedule = case.strategy.start(processes, case.workload.seed);
     let limit = most_steps(processes, case.workload.passages);
     let driven = context::catch_quietly(|| {
         while !world.ready.is_empty() {
@@ -166,7 +159,7 @@ pub(crate) fn run(
     // A panic has left the context set. Suspended code is unwound when the world is dropped.
     context::end();
     let failure = match driven {
-        Ok(Ok(())) => return Ok((world.into_tally(), made)),
+        Ok(Ok(())) => return Ok(world.into_tally()),
         Ok(Err(failure)) => failure,
         Err(payload) => Failure::Panicked(context::message(&*payload)),
     };

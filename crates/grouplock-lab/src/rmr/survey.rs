@@ -6,21 +6,14 @@ use super::contention::Largest;
 use super::model::{Model, PerModel};
 use super::run::{self, Case, Sessions, Withdraws, Workload};
 use super::schedule::{Priorities, Strategy};
-use super::tally::{Passage, Tally};
+use super::tally::Tally;
 use super::{Options, RmrError};
 use crate::subject::Subject;
 
-/// The most expensive passage by one model, and how to repeat it.
-#[derive(Clone, Debug)]
-pub(crate) struct Worst {
-    pub(crate) cost: u64,
-    pub(crate) case: Case,
-    pub(crate) passage: Passage,
-}
-
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Survey {
-    worst: PerModel<Option<Worst>>,
+    /// The cost of the most expensive passage, and the run that it was in.
+    worst: PerModel<Option<(u64, Case)>>,
     pub(crate) passages: u64,
     pub(crate) remote_spinning: bool,
     fair_passages: u64,
@@ -33,7 +26,7 @@ pub(crate) struct Survey {
 }
 
 impl Survey {
-    pub(crate) fn worst(&self, model: Model) -> &Worst {
+    pub(crate) fn worst(&self, model: Model) -> &(u64, Case) {
         self.worst[model.index()].as_ref().expect("every process makes a passage")
     }
 
@@ -56,12 +49,9 @@ impl Survey {
         for model in 0..Model::ALL.len() {
             let mean = tally.sums[model] as f64 / tally.passages.max(1) as f64;
             self.amortised[model] = self.amortised[model].max(mean);
-            let cost = tally.max(model);
-            let known = self.worst[model].as_ref();
-            if let Some(passage) = tally.worst[model]
-                && known.is_none_or(|known| known.cost < cost)
-            {
-                self.worst[model] = Some(Worst { cost, case: case.clone(), passage });
+            let cost = tally.max[model];
+            if self.worst[model].as_ref().is_none_or(|(known, _)| *known < cost) {
+                self.worst[model] = Some((cost, case.clone()));
             }
         }
     }
@@ -74,8 +64,7 @@ pub(crate) fn survey(
 ) -> Result<Survey, RmrError> {
     let mut survey = Survey::default();
     for case in cases(lock, processes, options) {
-        let (tally, _) = run::run(lock, processes, &case, None)?;
-        survey.add(&case, &tally);
+        survey.add(&case, &run::run(lock, processes, &case)?);
     }
     search(lock, processes, options, &mut survey)?;
     Ok(survey)
@@ -104,7 +93,7 @@ fn cases(lock: &Subject, processes: usize, options: &Options) -> Vec<Case> {
                 let workload =
                     Workload { sessions, active, passages, dwells: true, withdraws, seed };
                 if lock.withdraws || withdraws == Withdraws::None {
-                    cases.push(Case { strategy: strategy.clone(), workload, seed });
+                    cases.push(Case { strategy: strategy.clone(), workload });
                 }
             }
         }
@@ -114,10 +103,10 @@ fn cases(lock: &Subject, processes: usize, options: &Options) -> Vec<Case> {
     let active = processes;
     let withdraws = Withdraws::None;
     let workload = Workload { sessions, active, passages: 1, dwells: false, withdraws, seed };
-    cases.push(Case { strategy: Strategy::Staircase, workload, seed });
+    cases.push(Case { strategy: Strategy::Staircase, workload });
     if lock.withdraws {
         let workload = Workload { withdraws: Withdraws::All, ..workload };
-        cases.push(Case { strategy: Strategy::Late, workload, seed });
+        cases.push(Case { strategy: Strategy::Late, workload });
     }
     cases
 }
@@ -175,13 +164,13 @@ fn search(
             start(lock, active, processes, options.passages, &mut rng)
         };
         let strategy = Strategy::Searched(priorities.clone());
-        let case = Case { strategy, workload, seed: workload.seed };
-        let (tally, _) = run::run(lock, processes, &case, None)?;
+        let case = Case { strategy, workload };
+        let tally = run::run(lock, processes, &case)?;
         survey.add(&case, &tally);
         steps += tally.steps + SET_UP * processes as u64;
         let few = climb.few;
         for climb in climbs.iter_mut().filter(|climb| climb.few == few) {
-            let cost = tally.max(climb.model);
+            let cost = tally.max[climb.model];
             // An equal cost is accepted: so the search can cross a plateau.
             if climb.top.as_ref().is_none_or(|top| top.cost <= cost) {
                 let horizon = tally.steps / workload.active as u64;

@@ -8,7 +8,7 @@ use grouplock_algorithms::memory::Word;
 use super::contention::Crowd;
 use super::model::{Caches, Effect, PerModel};
 use super::run::Workload;
-use super::tally::{CountedAccess, Passage, Tally};
+use super::tally::Tally;
 use crate::memory::context::{Access, Blueprint, Cue, Operation, Wish};
 use crate::memory::running::{Running, recycle, start};
 use crate::subject;
@@ -32,8 +32,8 @@ enum Next {
 pub(super) struct Runner {
     running: Running,
     next: Next,
-    /// The passage it is in, or was in last.
-    passage: Passage,
+    /// The cost so far of the passage it is in, or was in last.
+    costs: PerModel<u64>,
     begun: usize,
     pub(super) finished: usize,
     /// Whether it is in a passage and has done its doorway.
@@ -72,14 +72,13 @@ impl World {
         joined: Vec<Box<dyn subject::Process>>,
         blueprint: &Blueprint,
         workload: Workload,
-        tally: Tally,
     ) -> Self {
         let (count, registers) = (joined.len(), blueprint.registers.len());
         let homes = blueprint.registers.iter().map(|register| register.site.home).collect();
         let process = |member| Runner {
             running: start(Rc::new(RefCell::new(member)), None),
             next: Next::Nothing,
-            passage: Passage::default(),
+            costs: [0; 4],
             begun: 0,
             finished: 0,
             is_past_doorway: false,
@@ -99,7 +98,7 @@ impl World {
             place: vec![None; count],
             arrivals: 0,
             crowd: Crowd::new(count),
-            tally,
+            tally: Tally::default(),
         };
         for p in 0..count {
             world.go_on(p, None);
@@ -151,7 +150,7 @@ impl World {
             Next::Start(0) => {
                 let session = self.workload.session(p, process.begun);
                 process.begun += 1;
-                process.passage.begin(p, session);
+                process.costs = [0; 4];
                 self.crowd.begin(p);
                 self.go_on(p, Some(Cue::Request(session)));
             }
@@ -176,18 +175,16 @@ impl World {
         }
         let effect = Effect::of(access.operation, held);
         let counts = self.caches.access(p, register, effect);
-        let written = access.operation.written(held);
         let process = &mut self.processes[p];
-        process.passage.count(counts);
-        if self.tally.is_told(&process.passage) {
-            self.tally.tell(CountedAccess { access, held, written, counts });
+        for (cost, counts) in process.costs.iter_mut().zip(counts) {
+            *cost += u64::from(counts);
         }
         if effect == Effect::Read {
             process.round.push((register, self.writes[register]));
         } else {
             process.writes += 1;
             self.writes[register] += 1;
-            self.contents[register] = written.unwrap_or(held);
+            self.contents[register] = access.operation.written(held).unwrap_or(held);
         }
         self.go_on(p, Some(access.operation.answer(held)));
         if effect != Effect::Read {
@@ -230,7 +227,7 @@ impl World {
                     process.is_past_doorway = false;
                     if process.begun > process.finished {
                         process.finished += 1;
-                        self.tally.add(&process.passage, self.crowd.end(p));
+                        self.tally.add(process.costs, self.crowd.end(p));
                     }
                     if process.begun < self.workload.passages_of(p) {
                         break Next::Start(self.workload.dwell(p, process.begun, false));

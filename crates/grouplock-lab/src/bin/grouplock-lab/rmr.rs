@@ -7,7 +7,7 @@ use std::str::FromStr;
 use clap::Args;
 use grouplock_algorithms::claims::Growth;
 use grouplock_lab::Subject;
-use grouplock_lab::rmr::{self, Contended, Measurement, Model, Options, RmrError, WorstPassage};
+use grouplock_lab::rmr::{self, Contended, Measurement, Model, Options, RmrError};
 use serde_json::json;
 
 use crate::{Answer, say, show};
@@ -30,9 +30,6 @@ pub(crate) struct Arguments {
     /// The seed of the random choices: the same seed gives the same figures.
     #[arg(long, default_value_t = Options::default().seed, value_parser = number::<u64>)]
     seed: u64,
-    /// Print the accesses of the most expensive passage, at the largest number of processes.
-    #[arg(long, conflicts_with = "json")]
-    worst: bool,
     /// Print the largest cost found for each point contention (the largest number of processes that
     /// are in a passage at one time during the counted one) and for each interval contention (the
     /// number of processes whose passages overlap it).
@@ -85,7 +82,6 @@ pub(crate) fn run(arguments: &Arguments) -> Answer {
         *bound = rmr::bounds(lock.name)?.map(|bounds| bounds.of(arguments.model));
     }
     show("");
-    let mut broken = Vec::new();
     if arguments.json {
         let rows = found.iter().flat_map(|found| {
             found.measured.iter().map(|measured| {
@@ -103,21 +99,10 @@ pub(crate) fn run(arguments: &Arguments) -> Answer {
         if arguments.contention {
             found.iter().flat_map(|found| &found.measured).for_each(|m| say(&contention(m)));
         }
-        for largest in found.iter().filter_map(|found| found.measured.last()) {
-            let Measurement { algorithm, processes, model, .. } = largest;
-            if arguments.worst {
-                match rmr::worst_passage(algorithm, *processes, *model, &options) {
-                    Ok(passage) => say(&story(&passage)),
-                    Err(error) => broken.push(error),
-                }
-            }
-        }
     }
-    broken.extend(found.into_iter().flat_map(|found| found.broken));
-    for error in &broken {
-        eprintln!("grouplock-lab: {error}");
-    }
-    Ok(if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(BROKEN) })
+    let broken = || found.iter().flat_map(|found| &found.broken);
+    broken().for_each(|error| eprintln!("grouplock-lab: {error}"));
+    Ok(if broken().next().is_none() { ExitCode::SUCCESS } else { ExitCode::from(BROKEN) })
 }
 
 /// The results for one lock in one model.
@@ -211,39 +196,6 @@ fn contention(measured: &Measurement) -> String {
         if (&*point, &*interval) != ("-", "-") {
             _ = writeln!(text, "{k:>6} {point:>8} {interval:>9}");
         }
-    }
-    text
-}
-
-/// The most expensive passage, one line per access. Local accesses have no number.
-fn story(passage: &WorstPassage) -> String {
-    let WorstPassage { algorithm, processes, process, cost, schedule, model, .. } = passage;
-    let session = passage.session.map_or(String::new(), |session| format!(" in session {session}"));
-    let mut text = format!(
-        "\n{algorithm}, {processes} processes: process {process}{session} pays {cost} ({model}, {schedule})\n"
-    );
-    _ = writeln!(
-        text,
-        "{:>6}  {:>6}  {:<17} {:<20} values",
-        "remote", "line", "operation", "register"
-    );
-    let mut paid = 0;
-    for access in &passage.accesses {
-        paid += u64::from(access.remote);
-        let remote = if access.remote { paid.to_string() } else { String::new() };
-        let line = access.paper_line.map_or_else(|| format!(":{}", access.line), str::to_owned);
-        let mut values = access.held.clone();
-        if let Some(written) = &access.written {
-            _ = write!(values, " → {written}");
-        }
-        if access.text != *algorithm {
-            _ = write!(values, "  ({})", access.text);
-        }
-        let (operation, register) = (access.operation, &access.register);
-        _ = writeln!(text, "{remote:>6}  {line:>6}  {operation:<17} {register:<20} {values}");
-    }
-    if passage.left_out > 0 {
-        _ = writeln!(text, "and {} accesses more", passage.left_out);
     }
     text
 }
