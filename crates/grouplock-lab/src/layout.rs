@@ -17,6 +17,8 @@ pub(crate) struct ObjectInfo {
 pub(crate) struct Layout {
     pub(crate) registers: Vec<BlueprintRegister<Val>>,
     pub(crate) objects: Vec<ObjectInfo>,
+    /// The objects of each kind.
+    pub(crate) classes: Vec<Vec<usize>>,
     /// The registers that lie in no object.
     pub(crate) globals: Vec<usize>,
 }
@@ -35,21 +37,24 @@ impl Layout {
         };
         let registers: Vec<_> = blueprint.registers.iter().map(packed).collect();
         let globals = (0..registers.len()).filter(|&id| registers[id].object.is_none()).collect();
-        let mut classes: Vec<(&str, Vec<&str>)> = Vec::new();
+        let mut shapes: Vec<(&str, Vec<&str>)> = Vec::new();
+        let mut classes: Vec<Vec<usize>> = Vec::new();
         let mut objects: Vec<ObjectInfo> = Vec::new();
         for object in &blueprint.objects {
             let fields = object.registers.clone();
             let shape =
                 (object.type_name, fields.iter().map(|&r| registers[r].site.name).collect());
-            let class = classes.iter().position(|known| *known == shape).unwrap_or_else(|| {
-                classes.push(shape);
-                classes.len() - 1
+            let class = shapes.iter().position(|known| *known == shape).unwrap_or_else(|| {
+                shapes.push(shape);
+                classes.push(Vec::new());
+                shapes.len() - 1
             });
+            classes[class].push(objects.len());
             let name = object_name(object.type_name, &fields, &registers, &objects);
             objects.push(ObjectInfo { class, registers: fields, name });
         }
         assert!(classes.len() <= MOST_CLASSES, "too many kinds of objects");
-        Layout { registers, objects, globals }
+        Layout { registers, objects, classes, globals }
     }
 
     /// The same register after its object was renamed.

@@ -77,7 +77,7 @@ pub(crate) enum Note {
     DoorwayEnd,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Node {
     pub(crate) section: Section,
     /// The requested session; zero in the remainder section.
@@ -133,7 +133,7 @@ pub(crate) struct Automaton {
     subject: Subject,
     processes: usize,
     pub(crate) layout: Arc<Layout>,
-    nodes: Vec<Arc<Node>>,
+    nodes: Vec<Node>,
     witnesses: Vec<Witness>,
     ways: Vec<Vec<usize>>,
     /// Edges as a run shows them. They may lead to merge points.
@@ -207,8 +207,8 @@ impl Automaton {
         (id, env)
     }
 
-    pub(crate) fn node(&self, id: LocalId) -> Arc<Node> {
-        Arc::clone(&self.nodes[id as usize])
+    pub(crate) fn node(&self, id: LocalId) -> Node {
+        self.nodes[id as usize]
     }
 
     /// How often the real code ran, and how many local states this gave.
@@ -448,7 +448,7 @@ impl Automaton {
     }
 
     fn add(&mut self, node: Node) -> LocalId {
-        self.nodes.push(Arc::new(node));
+        self.nodes.push(node);
         self.ways.push(Vec::new());
         self.outgoing.push(Vec::new());
         self.nodes.len() as LocalId - 1

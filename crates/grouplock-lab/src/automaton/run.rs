@@ -65,8 +65,8 @@ pub(super) enum Stop {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Shown {
-    pub(super) stop: Stop,
+pub(super) struct Shown<S = Stop> {
+    pub(super) stop: S,
     /// In the remainder section: the whole handle.
     pub(super) handle: String,
     /// The notes of the process after the script's last entry.
@@ -120,7 +120,7 @@ pub(super) fn execute(
     let me = me.borrow();
     let mut handle = Telling::new(known);
     let mut told = Telling::new(known);
-    let merge = match driven.halt {
+    let merge = match driven.stop {
         Err(stop) => Err(stop),
         Ok(Wish::Access(Access { register, operation, order, at })) => {
             Err(match operation.try_map(|word| try_pack(word, &blueprint)) {
@@ -163,33 +163,23 @@ pub(super) fn execute(
             Stop::Merge(merge, told.text, told.placeholders)
         }
     };
-    let Driven { notes, section, session, passed, in_round, .. } = driven;
+    let Shown { notes, section, session, passed, in_round, .. } = driven;
     Ok(Shown { stop, handle: handle.text, notes, section, session, passed, in_round })
 }
 
-/// What a process did along a script. The last five fields are those of [`Shown`].
-struct Driven {
-    /// What it wants at the end of the script, or why it did not reach the end.
-    halt: Result<Wish, Stop>,
-    notes: Vec<Note>,
-    section: Section,
-    session: u64,
-    passed: bool,
-    in_round: Option<usize>,
-}
-
-/// Lets a process run along `script`.
+/// Lets a process run along `script`. It stops with what the process wants at the end of the
+/// script, or why it did not reach the end.
 fn drive(
     running: &mut Running,
     layout: &Layout,
     script: &[Cue<Val>],
     known: &Known,
     blueprint: &Blueprint,
-) -> Result<Driven, String> {
+) -> Result<Shown<Result<Wish, Stop>>, String> {
     let (mut section, mut session, mut answered) = (Section::Remainder, 0, 0);
     let (mut round, mut passed, mut notes) = (None, false, Vec::new());
     let (mut position, mut cue) = (0, None);
-    let halt = loop {
+    let stop = loop {
         let wish = match context::catch_quietly(|| running.resume(cue.take())) {
             Ok(resumed) => resumed.as_yield().expect("it was not told to stop"),
             Err(payload) => break Err(Stop::Panic(context::message(&*payload))),
@@ -243,7 +233,7 @@ fn drive(
         section = Section::Inside;
     }
     let in_round = round.map(|began| script.len() - began);
-    Ok(Driven { halt, notes, section, session, passed, in_round })
+    Ok(Shown { stop, handle: String::new(), notes, section, session, passed, in_round })
 }
 
 /// The cue with the address that its object has in this run.
@@ -272,10 +262,8 @@ impl Known {
             return Ok(Cue::Request(session));
         }
         if let Some(class) = obs.as_stranger() {
-            let mut strangers = 0..layout.objects.len();
-            let stranger = strangers
-                .find(|&o| layout.objects[o].class == class && !self.0.contains(&o))
-                .ok_or("a process knows more objects than there are")?;
+            let stranger = layout.classes[class].iter().find(|o| !self.0.contains(o));
+            let stranger = *stranger.ok_or("a process knows more objects than there are")?;
             self.0.push(stranger);
             return Ok(Cue::Value(Val::object(stranger)));
         }

@@ -6,19 +6,19 @@
 //! processes by their descriptions. If several orders remain, all are tried and the smallest result
 //! is taken.
 
-use super::state::{Env, MOST_PROCESSES, Proc, State};
+use super::state::{Env, MOST_KNOWN, MOST_PROCESSES, Proc, State};
 use crate::layout::Layout;
-use crate::value::Val;
+use crate::value::{MOST_CLASSES, MOST_OBJECTS, Val};
 
 /// The processes that can reach each object, a bit each. One more bit is for the registers that lie
 /// in no object.
-pub(crate) struct Reach(Vec<u16>);
+pub(crate) struct Reach([u16; MOST_OBJECTS]);
 
 const GLOBAL: u16 = 1 << MOST_PROCESSES;
 
 impl Reach {
     pub(crate) fn of(state: &State, layout: &Layout) -> Self {
-        let mut reach = Reach(vec![0; layout.objects.len()]);
+        let mut reach = Reach([0; MOST_OBJECTS]);
         let mut stack = Vec::with_capacity(layout.objects.len());
         stack.extend(layout.globals.iter().filter_map(|&r| state.memory[r].as_object()));
         reach.spread(GLOBAL, &mut stack, state, layout);
@@ -60,32 +60,30 @@ impl Reach {
 #[derive(Clone, Debug)]
 pub(crate) struct Renaming {
     pub(crate) order: Vec<usize>,
-    pub(crate) objects: Vec<u8>,
+    pub(crate) objects: [u8; MOST_OBJECTS],
 }
 
 const UNNAMED: u8 = u8::MAX;
 
+/// A description of a process. Those in one local state know equally many objects.
+type Look = [u32; 3 + MOST_KNOWN];
+
 /// A walk through memory that renumbers objects.
+#[derive(Clone)]
 struct Walk<'a> {
     state: &'a State,
     layout: &'a Layout,
-    objects: Vec<u8>,
+    objects: [u8; MOST_OBJECTS],
     /// The number of objects of each kind that have a number.
-    taken: Vec<usize>,
+    taken: [u8; MOST_CLASSES],
     queue: Vec<usize>,
 }
 
 impl<'a> Walk<'a> {
     /// A walk that has met all objects that the global registers lead to.
     fn from_globals(state: &'a State, layout: &'a Layout) -> Self {
-        let classes = layout.objects.iter().map(|object| object.class + 1).max().unwrap_or(0);
-        let mut walk = Walk {
-            state,
-            layout,
-            objects: vec![UNNAMED; layout.objects.len()],
-            taken: vec![0; classes],
-            queue: Vec::with_capacity(layout.objects.len()),
-        };
+        let (objects, taken) = ([UNNAMED; MOST_OBJECTS], [0; MOST_CLASSES]);
+        let mut walk = Walk { state, layout, objects, taken, queue: Vec::new() };
         for &register in &layout.globals {
             walk.meet(state.memory[register]);
         }
@@ -98,9 +96,8 @@ impl<'a> Walk<'a> {
             && self.objects[object] == UNNAMED
         {
             let class = self.layout.objects[object].class;
-            let of_class = |o: &usize| self.layout.objects[*o].class == class;
-            let number = (0..self.objects.len()).filter(of_class).nth(self.taken[class]);
-            self.objects[object] = number.expect("there are as many numbers as objects") as u8;
+            let number = self.layout.classes[class][usize::from(self.taken[class])];
+            self.objects[object] = number as u8;
             self.taken[class] += 1;
             self.queue.push(object);
         }
@@ -118,29 +115,28 @@ impl<'a> Walk<'a> {
     }
 
     /// A description of process `p` that names no process.
-    fn look_at(&self, p: usize) -> Vec<u32> {
+    fn look_at(&self, p: usize) -> Look {
         let proc = &self.state.procs[p];
         let behind = self.state.procs.iter().filter(|q| q.before >> p & 1 == 1).count();
-        let mut look = vec![
-            proc.local,
-            u32::from(proc.enabled) << 18
-                | u32::from(proc.undisturbed) << 17
-                | u32::from(proc.past_doorway) << 16
-                | u32::from(proc.passages),
-            proc.before.count_ones() << 8 | behind as u32,
-        ];
-        look.extend(proc.env.as_slice().iter().map(|&object| {
+        let mut look = [0; 3 + MOST_KNOWN];
+        look[0] = proc.local;
+        look[1] = u32::from(proc.enabled) << 18
+            | u32::from(proc.undisturbed) << 17
+            | u32::from(proc.past_doorway) << 16
+            | u32::from(proc.passages);
+        look[2] = proc.before.count_ones() << 8 | behind as u32;
+        for (word, &object) in look[3..].iter_mut().zip(proc.env.as_slice()) {
             let object = usize::from(object);
-            match self.objects[object] {
+            *word = match self.objects[object] {
                 UNNAMED => 1000 + self.layout.objects[object].class as u32,
                 number => u32::from(number),
-            }
-        }));
+            };
+        }
         look
     }
 
     /// The state with processes in `order`, objects numbered as the walk meets them.
-    fn finish(mut self, order: &[usize]) -> (State, Vec<u8>) {
+    fn finish(mut self, order: &[usize]) -> (State, [u8; MOST_OBJECTS]) {
         let (state, layout) = (self.state, self.layout);
         for &p in order {
             for &object in state.procs[p].env.as_slice() {
@@ -204,15 +200,17 @@ pub(crate) enum Renamed {
 pub(crate) fn canonical(state: &State, layout: &Layout, what: Renamed) -> (State, Renaming) {
     let walk = Walk::from_globals(state, layout);
     // If only objects change names, processes keep their order.
-    let look = |p: usize| if what == Renamed::All { walk.look_at(p) } else { vec![p as u32] };
-    let mut looks: Vec<(Vec<u32>, usize)> = (0..state.procs.len()).map(|p| (look(p), p)).collect();
+    let look = |p: usize| match what {
+        Renamed::All => walk.look_at(p),
+        _ => [p as u32; 3 + MOST_KNOWN],
+    };
+    let mut looks: Vec<(Look, usize)> = (0..state.procs.len()).map(|p| (look(p), p)).collect();
     looks.sort_unstable();
-    drop(walk);
     let mut best: Option<(State, Renaming)> = None;
     let mut best_row = Vec::new();
     let mut row = Vec::new();
     for_each_order(&looks, &mut |order| {
-        let (renamed, objects) = Walk::from_globals(state, layout).finish(order);
+        let (renamed, objects) = walk.clone().finish(order);
         renamed.pack(&mut row);
         if best.is_none() || row < best_row {
             std::mem::swap(&mut row, &mut best_row);
@@ -231,15 +229,16 @@ pub(crate) fn standard(state: State, layout: &Layout, what: Renamed) -> State {
 /// do what the other can.
 pub(crate) fn may_swap(state: &State, layout: &Layout, p: usize, q: usize) -> bool {
     let mut order: Vec<usize> = (0..state.procs.len()).collect();
-    let (before, _) = Walk::from_globals(state, layout).finish(&order);
+    let walk = Walk::from_globals(state, layout);
+    let (before, _) = walk.clone().finish(&order);
     order.swap(p, q);
-    before == Walk::from_globals(state, layout).finish(&order).0
+    before == walk.finish(&order).0
 }
 
 /// Calls `f` with every order of the processes that keeps `looks` sorted.
-pub fn for_each_order(looks: &[(Vec<u32>, usize)], f: &mut dyn FnMut(&[usize])) {
-    fn place(
-        looks: &[(Vec<u32>, usize)],
+pub fn for_each_order<L: PartialEq>(looks: &[(L, usize)], f: &mut dyn FnMut(&[usize])) {
+    fn place<L: PartialEq>(
+        looks: &[(L, usize)],
         used: u16,
         order: &mut Vec<usize>,
         f: &mut dyn FnMut(&[usize]),

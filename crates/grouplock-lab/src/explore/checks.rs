@@ -42,7 +42,7 @@ pub(crate) fn check(stepper: &mut Stepper, state: &State) -> Result<(), Obstacle
         let counts = |p: usize| {
             property != Property::GroupBoundedExit || sections[p] == Section::Exit && !any_withdraws
         };
-        let concerned: Vec<usize> = (0..sections.len()).filter(|&p| counts(p)).collect();
+        let concerned = (0..sections.len()).filter(|&p| counts(p));
         if property.is_of_some() {
             let helps = |p: usize| {
                 property == Property::GroupBoundedAbort

@@ -1,23 +1,16 @@
 //! The local automaton of an algorithm, with every edge that a reachable state needs.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 
 use super::canon::standard;
 use super::frontier::Frontier;
-use super::start::Start;
+use super::start::{Compiled, Start};
 use super::stepper::Obstacle;
 use super::{CheckError, Options, Trespass, attempt, fits};
-use crate::automaton::{Automaton, LocalId, Trouble};
+use crate::automaton::Trouble;
 use crate::property::Properties;
 use crate::subject::Subject;
-
-/// An automaton with every edge that was found.
-pub(crate) struct Compiled {
-    pub(crate) automaton: Arc<Mutex<Automaton>>,
-    /// Each process's first local state, and the objects that it knows there.
-    pub(crate) first: Vec<(LocalId, Vec<usize>)>,
-}
 
 /// Why not every edge was found.
 pub(crate) enum Unfinished {
@@ -39,12 +32,18 @@ pub(crate) fn compile(
     fits(subject, options)?;
     let mut options = Options { workers: 1, properties: Properties::default(), ..options.clone() };
     options.reductions.forget = false;
-    Ok(attempt(&options, |options| walk(subject, options)))
+    let compiled = Compiled::new(subject, &options);
+    let walked = attempt(&options, |options| walk(subject, options, &compiled));
+    Ok(walked.map(|()| compiled))
 }
 
-fn walk(subject: &Subject, options: &Options) -> Result<Result<Compiled, Unfinished>, Trespass> {
-    let Start { automaton, first, options, renamed, initial, mut steppers, .. } =
-        Start::new(subject, options);
+fn walk(
+    subject: &Subject,
+    options: &Options,
+    compiled: &Compiled,
+) -> Result<Result<(), Unfinished>, Trespass> {
+    let Start { options, renamed, initial, mut steppers, .. } =
+        Start::new(subject, options, compiled);
     let stepper = &mut steppers[0];
     let layout = Arc::clone(&stepper.layout);
     let mut frontier = Frontier::new(&initial);
@@ -74,5 +73,5 @@ fn walk(subject: &Subject, options: &Options) -> Result<Result<Compiled, Unfinis
             frontier.add(&standard(successor, &layout, renamed));
         }
     }
-    Ok(Ok(Compiled { automaton, first }))
+    Ok(Ok(()))
 }

@@ -19,7 +19,7 @@ use super::canon::{Renamed, canonical};
 use super::components::{Pair, components};
 use super::frontier::Frontier;
 use super::orders::Orders;
-use super::start::Start;
+use super::start::{Compiled, Start};
 use super::state::State;
 use super::stepper::{Fault, Obstacle, Stepper};
 use super::traces::Told;
@@ -32,7 +32,12 @@ use crate::trace::Section;
 
 /// Searches for fair cycles that violate a property of `options`, after an exploration of all
 /// states gave `outcome`.
-pub(super) fn look(subject: &Subject, options: &Options, mut outcome: Outcome) -> Outcome {
+pub(super) fn look(
+    subject: &Subject,
+    options: &Options,
+    compiled: &Compiled,
+    mut outcome: Outcome,
+) -> Outcome {
     let proved = |stronger| options.properties.contains(stronger);
     let asked = options.properties.and(Properties::FOR_EVER).iter();
     let asked: Vec<_> = asked.filter(|p| !p.follows_from().is_some_and(proved)).collect();
@@ -55,7 +60,7 @@ pub(super) fn look(subject: &Subject, options: &Options, mut outcome: Outcome) -
     let found = if looked_for.is_empty() {
         Found::Nothing
     } else {
-        attempt(&options, |options| Graph::search(subject, options, &looked_for))
+        attempt(&options, |options| Graph::search(subject, options, compiled, &looked_for))
     };
     let missed = match found {
         Found::Cycle(violation) => {
@@ -124,9 +129,14 @@ struct Complaint<'a> {
 }
 
 impl Graph {
-    fn search(subject: &Subject, options: &Options, asked: &[Property]) -> Result<Found, Trespass> {
+    fn search(
+        subject: &Subject,
+        options: &Options,
+        compiled: &Compiled,
+        asked: &[Property],
+    ) -> Result<Found, Trespass> {
         let Start { options, renamed, alike, initial, mut steppers, .. } =
-            Start::new(subject, options);
+            Start::new(subject, options, compiled);
         let stepper = &mut steppers[0];
         let graph = match Graph::build(stepper, &options, renamed, &initial) {
             Ok(Some(graph)) => Graph { alike, ..graph },

@@ -15,7 +15,7 @@ mod frontier;
 pub mod orders;
 mod quiet;
 mod search;
-mod start;
+pub(crate) mod start;
 #[doc(hidden)]
 pub mod state;
 mod stepper;

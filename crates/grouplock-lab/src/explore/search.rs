@@ -14,7 +14,7 @@ use super::bounds::{Circle, NotedStep, longest};
 use super::canon::{Renamed, standard};
 use super::checks;
 use super::fairness;
-use super::start::Start;
+use super::start::{Compiled, Start};
 use super::state::State;
 use super::stepper::{Fault, Obstacle, Stepper};
 use super::traces::Told;
@@ -96,29 +96,30 @@ struct Search<'a> {
 /// violations sooner.
 pub(super) fn run(subject: &Subject, options: &Options) -> Outcome {
     let began = Instant::now();
+    let compiled = Compiled::new(subject, options);
     let order = options.properties.and(Properties::ORDER) != Properties::default();
     let mut held = Properties::default();
     if order && options.properties.contains(Property::MutualExclusion) {
         let mut first = options.clone();
         first.properties = Properties::basic();
-        let outcome = attempt(&first, |options| explore(subject, options));
+        let outcome = attempt(&first, |options| explore(subject, options, &compiled));
         if outcome.verdict != Verdict::Holds {
             return outcome;
         }
         held = held.with(Property::MutualExclusion);
     }
-    let mut outcome = attempt(options, |options| explore(subject, options));
+    let mut outcome = attempt(options, |options| explore(subject, options, &compiled));
     if outcome.verdict == Verdict::Holds {
-        outcome = fairness::look(subject, options, outcome);
+        outcome = fairness::look(subject, options, &compiled, outcome);
     } else {
         outcome.checked = held;
     }
     Outcome { elapsed: began.elapsed(), ..outcome }
 }
 
-fn explore(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
+fn explore(subject: &Subject, options: &Options, compiled: &Compiled) -> Result<Outcome, Trespass> {
     let began = Instant::now();
-    let mut start = Start::new(subject, options);
+    let mut start = Start::new(subject, options, compiled);
     let options = start.options.clone();
     let mut steppers = std::mem::take(&mut start.steppers);
     for stepper in &mut steppers {

@@ -17,11 +17,28 @@ use crate::layout::Layout;
 use crate::property::Properties;
 use crate::subject::Subject;
 
+/// The automaton of an algorithm. The explorations that share it run the code only for the edges
+/// that none of them has met before.
+#[derive(Clone)]
+pub(crate) struct Compiled {
+    pub(crate) automaton: Arc<Mutex<Automaton>>,
+    /// Each process's first local state, and the objects that it knows there.
+    pub(crate) first: Vec<(LocalId, Vec<usize>)>,
+}
+
+impl Compiled {
+    pub(super) fn new(subject: &Subject, options: &Options) -> Self {
+        let (mut automaton, first) = Automaton::new(subject, options.processes);
+        if let (true, Some(deaths)) = (subject.dies, options.deaths) {
+            automaton.layout = Arc::new(with_lives(Layout::clone(&automaton.layout), deaths));
+        }
+        Compiled { automaton: Arc::new(Mutex::new(automaton)), first }
+    }
+}
+
 pub(super) struct Start {
     began: Instant,
-    pub(super) automaton: Arc<Mutex<Automaton>>,
-    /// Each process's first local state, and the objects that it knows there.
-    pub(super) first: Vec<(LocalId, Vec<usize>)>,
+    automaton: Arc<Mutex<Automaton>>,
     /// With the reductions that fit the subject.
     pub(super) options: Options,
     /// What may change its name from state to state.
@@ -33,17 +50,14 @@ pub(super) struct Start {
 }
 
 impl Start {
-    pub(super) fn new(subject: &Subject, options: &Options) -> Self {
+    pub(super) fn new(subject: &Subject, options: &Options, compiled: &Compiled) -> Self {
         let began = Instant::now();
+        let Compiled { automaton, first } = compiled;
         let mut options = options.clone();
         if subject.claims.kind == Kind::Mutual {
             options.sessions = 1;
         }
-        let (mut automaton, first) = Automaton::new(subject, options.processes);
-        if let (true, Some(deaths)) = (subject.dies, options.deaths) {
-            automaton.layout = Arc::new(with_lives(Layout::clone(&automaton.layout), deaths));
-        }
-        let layout = Arc::clone(&automaton.layout);
+        let layout = Arc::clone(&lock(automaton).layout);
         // Processes with the same first local state differ only in names.
         let same = |p: usize| first[..p].iter().any(|(id, _)| *id == first[p].0);
         let symmetric = options.reductions.symmetry && !subject.dies && (0..first.len()).any(same);
@@ -54,13 +68,12 @@ impl Start {
             (false, false) if options.reductions.symmetry => Renamed::Objects,
             (false, _) => Renamed::Nothing,
         };
-        let mut initial = State::first(&layout, &first, options.reductions.forget);
+        let mut initial = State::first(&layout, first, options.reductions.forget);
         initial.buffers = Buffers::new(options.memory_model, options.processes);
-        let automaton = Arc::new(Mutex::new(automaton));
         let mut steppers: Vec<Stepper> = (0..options.workers.max(1))
             .map(|_| {
-                let mut stepper = Stepper::new(&automaton, subject, &options);
-                stepper.deaths = subject.dies.then(|| Deaths::new(&layout, &first));
+                let mut stepper = Stepper::new(automaton, subject, &options);
+                stepper.deaths = subject.dies.then(|| Deaths::new(&layout, first));
                 stepper
             })
             .collect();
@@ -71,7 +84,8 @@ impl Start {
             && (1..first.len()).all(same)
             && (1..first.len()).all(|p| may_swap(&initial, &layout, 0, p));
         let initial = standard(initial, &layout, renamed);
-        Start { began, automaton, first, options, renamed, alike, initial, steppers }
+        let automaton = Arc::clone(automaton);
+        Start { began, automaton, options, renamed, alike, initial, steppers }
     }
 
     /// The start of a single execution: names stay, so that the choices are a schedule.
@@ -79,7 +93,7 @@ impl Start {
         let mut options = options.clone();
         (options.reductions.symmetry, options.reductions.own) = (false, false);
         options.workers = 1;
-        Start::new(subject, &options)
+        Start::new(subject, &options, &Compiled::new(subject, &options))
     }
 
     /// The outcome. A sample or a replay checks no property completely.

@@ -10,7 +10,7 @@ use crate::value::Val;
 /// The largest number of processes of an exploration.
 pub(crate) const MOST_PROCESSES: usize = 8;
 /// The largest number of objects that a process can know at a time.
-const MOST_KNOWN: usize = 24;
+pub(super) const MOST_KNOWN: usize = 24;
 
 /// The objects that a process knows, by placeholder.
 #[derive(Clone, Copy, PartialEq, Eq)]

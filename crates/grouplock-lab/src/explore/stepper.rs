@@ -48,7 +48,7 @@ fn panics(p: usize, message: &str) -> Obstacle {
 pub(crate) struct Stepper {
     automaton: Arc<Mutex<Automaton>>,
     pub(crate) layout: Arc<Layout>,
-    nodes: Vec<Option<Arc<Node>>>,
+    nodes: Vec<Option<Node>>,
     edges: FxHashMap<(LocalId, Obs), Arc<Edge>>,
     /// For each local state of the remainder section, the registers that the next passage writes
     /// first.
@@ -112,19 +112,15 @@ impl Stepper {
         lock(&self.automaton).bytes() + (here * workers) as u64
     }
 
-    pub(crate) fn node(&mut self, id: LocalId) -> Arc<Node> {
+    pub(crate) fn node(&mut self, id: LocalId) -> Node {
         let index = id as usize;
-        if let Some(Some(node)) = self.nodes.get(index) {
-            return Arc::clone(node);
+        if let Some(&Some(node)) = self.nodes.get(index) {
+            return node;
         }
-        let automaton = lock(&self.automaton);
-        // A copy, because a reference count shared by workers would be contended.
-        let node = Arc::new(Node::clone(&automaton.node(id)));
         if self.nodes.len() <= index {
             self.nodes.resize(index + 1, None);
         }
-        self.nodes[index] = Some(Arc::clone(&node));
-        node
+        *self.nodes[index].insert(lock(&self.automaton).node(id))
     }
 
     pub(super) fn edge(&mut self, source: LocalId, obs: Obs) -> Result<Arc<Edge>, Obstacle> {
@@ -132,6 +128,7 @@ impl Stepper {
             return Ok(Arc::clone(edge));
         }
         let mut automaton = lock(&self.automaton);
+        // A copy, because a reference count shared by workers would be contended.
         let edge = Arc::new(Edge::clone(&*automaton.edge(source, obs)?));
         self.edges.insert((source, obs), Arc::clone(&edge));
         Ok(edge)

@@ -82,8 +82,8 @@ impl Told {
             self.state = state;
             names.processes = renaming.order.iter().map(|&p| names.processes[p]).collect();
             let mut objects = vec![0; names.objects.len()];
-            for (object, &now) in renaming.objects.iter().enumerate() {
-                objects[usize::from(now)] = names.objects[object];
+            for (&name, &now) in names.objects.iter().zip(&renaming.objects) {
+                objects[usize::from(now)] = name;
             }
             names.objects = objects;
         }

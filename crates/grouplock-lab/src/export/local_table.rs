@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::automaton::run::Op;
 use crate::automaton::{Edge, LocalId, Node, Note};
-use crate::explore::compile::Compiled;
+use crate::explore::start::Compiled;
 use crate::explore::{Options, lock};
 use crate::layout::Layout;
 use crate::subject::Subject;
@@ -15,7 +15,7 @@ use crate::trace::Section;
 use crate::value::Obs;
 
 pub(super) struct Local {
-    pub(super) node: Arc<Node>,
+    pub(super) node: Node,
     /// By observation. The targets are numbers of this table.
     pub(super) edges: Vec<(Obs, Edge)>,
 }
