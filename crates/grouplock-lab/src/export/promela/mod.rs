@@ -134,10 +134,8 @@ unreachable contents are not blanked, and no steps are taken together. Edges tha
         _ = writeln!(text, "#define pointer(o) ({FIRST_OBJECT} + (o))");
         _ = writeln!(text, "#define object(v) ((v) - {FIRST_OBJECT})");
         _ = writeln!(text, "#define is_object(v) ((v) >= {FIRST_OBJECT})");
-        let kinds = layout.objects.iter().map(|object| object.class + 1).max().unwrap_or(0);
-        for kind in 0..kinds {
-            let of = (0..layout.objects.len()).filter(|&o| layout.objects[o].class == kind);
-            let of: Vec<_> = of.map(|o| format!("(o) == {o}")).collect();
+        for (kind, of) in layout.classes.iter().enumerate() {
+            let of: Vec<_> = of.iter().map(|o| format!("(o) == {o}")).collect();
             _ = writeln!(text, "#define is_of_kind_{kind}(o) ({})", of.join(" || "));
         }
         let mut contents = Vec::new();
@@ -244,86 +242,70 @@ hidden byte mutual_exclusion, first_come_first_served, number_fits, this_edge_wa
     /// The notes when a process requests, ends its doorway, enters and becomes idle.
     fn monitors(&self) -> String {
         let LocalTable { processes, sessions, subject, passages, .. } = *self.table;
-        let fcfs = self.watches(Property::Fcfs);
+        let [excludes, advances, fcfs] =
+            [Property::MutualExclusion, Property::DeadlockFreedom, Property::Fcfs]
+                .map(|property| self.watches(property));
+        let withdraws = fcfs && subject.withdraws;
         let each = |body: &str| {
             format!(
                 "\tq = 0;\n\tdo\n\t:: q < {processes} ->\n{body}\t\tq++\n\t:: else -> break\n\tod;\n"
             )
         };
-        let mut text = "/* Events of a passage. */\n".to_owned();
-        if self.watches(Property::DeadlockFreedom) {
-            text.push_str(
-                "bit entered; /* Whether the last step was one by which somebody entered. */\n",
-            );
-        }
-        if fcfs {
-            _ = writeln!(
-                text,
-                "bit past[{processes}]; /* Whether it has ended its doorway, and has not entered. */
-byte before[{processes}]; /* Those who had done so when it asked, and still have: as a set. */"
-            );
-            if subject.withdraws {
-                _ = writeln!(
-                    text,
-                    "bit overtaken[{processes}]; /* While it gave up, somebody who came later entered. */"
-                );
-            }
-        }
-        text.push_str("inline asks(s) {\n\tsession[me] = s;\n");
-        if passages.is_some() {
-            text.push_str("\tpassages[me]++;\n");
-        }
-        if fcfs {
-            let body = "\t\tif\n\t\t:: q != me && past[q] && in_conflict(s, session[q]) -> before[me] = before[me] | (1 << q)\n\t\t:: else\n\t\tfi;\n";
-            text.push_str(&each(body));
-        }
-        text.push_str("\tskip\n}\n");
-        if fcfs {
-            text.push_str("inline ends_doorway() { past[me] = 1 }\n");
-        }
+        let each_if = |cases: &str| each(&format!("\t\tif\n{cases}\t\t:: else\n\t\tfi;\n"));
         let forget_me = each("\t\tbefore[q] = before[q] & ~(1 << me);\n");
-        text.push_str("inline enters() {\n");
-        if self.watches(Property::DeadlockFreedom) {
-            text.push_str("\tentered = 1;\n");
-        }
-        if self.watches(Property::MutualExclusion) {
-            text.push_str("\tmutual_exclusion = 1; others = 0;\n");
-            text.push_str(&each(
-                "\t\tif\n\t\t:: q != me && inside(q) -> others++; mutual_exclusion = mutual_exclusion && !in_conflict(session[me], session[q])\n\t\t:: else\n\t\tfi;\n",
-            ));
-            for session in 1..=sessions {
-                let most = (subject.most)(session);
-                // The conflicts of a mutex already say this.
-                if most < processes && !(subject.conflict)(session, session) {
-                    _ = writeln!(
-                        text,
-                        "\tmutual_exclusion = mutual_exclusion && (session[me] != {session} || others < {most});"
-                    );
-                }
-            }
-            text.push_str("\tassert(mutual_exclusion);\n");
-        }
-        if fcfs {
-            text.push_str("\tpast[me] = 0;\n");
-            if subject.withdraws {
-                text.push_str("\tfirst_come_first_served = !overtaken[me];\n");
-                text.push_str(&each("\t\tif\n\t\t:: (before[me] >> q) & 1 && gives_up(q) -> overtaken[q] = 1\n\t\t:: (before[me] >> q) & 1 && !gives_up(q) -> first_come_first_served = 0\n\t\t:: else\n\t\tfi;\n"));
-            } else {
-                text.push_str("\tfirst_come_first_served = (before[me] == 0);\n");
-            }
-            text.push_str("\tassert(first_come_first_served);\n\tbefore[me] = 0;\n");
-            text.push_str(&forget_me);
-        }
-        text.push_str("\tskip\n}\ninline rests() {\n\tsession[me] = 0;\n");
-        if fcfs {
-            text.push_str("\tbefore[me] = 0;\n");
-            if subject.withdraws {
-                text.push_str("\tpast[me] = 0;\n\tovertaken[me] = 0;\n");
-                text.push_str(&forget_me);
+        let mut limits = String::new();
+        for session in 1..=sessions {
+            let most = (subject.most)(session);
+            // The conflicts of a mutex already say this.
+            if most < processes && !(subject.conflict)(session, session) {
+                let fits = format!("session[me] != {session} || others < {most}");
+                _ = writeln!(limits, "\tmutual_exclusion = mutual_exclusion && ({fits});");
             }
         }
-        text.push_str("\tskip\n}\n");
-        text
+        let marks = format!(
+            "bit past[{processes}]; /* Whether it has ended its doorway, and has not entered. */
+byte before[{processes}]; /* Those who had done so when it asked, and still have: as a set. */
+"
+        );
+        let asked = "\t\t:: q != me && past[q] && in_conflict(s, session[q]) -> before[me] = before[me] | (1 << q)\n";
+        let met = "\t\t:: q != me && inside(q) -> others++; mutual_exclusion = mutual_exclusion && !in_conflict(session[me], session[q])\n";
+        let overtaken = format!(
+            "bit overtaken[{processes}]; /* While it gave up, somebody who came later entered. */\n"
+        );
+        let overtakes = "\t\t:: (before[me] >> q) & 1 && gives_up(q) -> overtaken[q] = 1
+\t\t:: (before[me] >> q) & 1 && !gives_up(q) -> first_come_first_served = 0
+";
+        let entered =
+            "bit entered; /* Whether the last step was one by which somebody entered. */\n";
+        let parts: &[(bool, &str)] = &[
+            (true, "/* Events of a passage. */\n"),
+            (advances, entered),
+            (fcfs, &marks),
+            (withdraws, &overtaken),
+            (true, "inline asks(s) {\n\tsession[me] = s;\n"),
+            (passages.is_some(), "\tpassages[me]++;\n"),
+            (fcfs, &each_if(asked)),
+            (true, "\tskip\n}\n"),
+            (fcfs, "inline ends_doorway() { past[me] = 1 }\n"),
+            (true, "inline enters() {\n"),
+            (advances, "\tentered = 1;\n"),
+            (excludes, "\tmutual_exclusion = 1; others = 0;\n"),
+            (excludes, &each_if(met)),
+            (excludes, &limits),
+            (excludes, "\tassert(mutual_exclusion);\n"),
+            (fcfs, "\tpast[me] = 0;\n"),
+            (fcfs && !withdraws, "\tfirst_come_first_served = (before[me] == 0);\n"),
+            (withdraws, "\tfirst_come_first_served = !overtaken[me];\n"),
+            (withdraws, &each_if(overtakes)),
+            (fcfs, "\tassert(first_come_first_served);\n\tbefore[me] = 0;\n"),
+            (fcfs, &forget_me),
+            (true, "\tskip\n}\ninline rests() {\n\tsession[me] = 0;\n"),
+            (fcfs, "\tbefore[me] = 0;\n"),
+            (withdraws, "\tpast[me] = 0;\n\tovertaken[me] = 0;\n"),
+            (withdraws, &forget_me),
+            (true, "\tskip\n}\n"),
+        ];
+        parts.iter().filter(|(is_here, _)| *is_here).map(|(_, text)| *text).collect()
     }
 
     /// The step of each local state.
