@@ -39,6 +39,8 @@
 //! service of etcd, which admits waiters whose lease has ended.
 
 mod client;
+#[doc(hidden)]
+pub mod deaths;
 mod error;
 mod fence;
 #[doc(hidden)]
@@ -58,7 +60,8 @@ pub mod settings;
 #[doc(hidden)]
 pub mod view;
 mod visit;
-mod who;
+#[doc(hidden)]
+pub mod who;
 
 pub use fence::fence_key;
 pub use opener::opener;

@@ -251,8 +251,12 @@ impl View {
     pub fn guess(&self, group: &str) -> Guess {
         let Some((position, first)) = self.entries().next() else { return Guess::Empty };
         let alone = self.front() == self.entries.keys().next_back().copied().unwrap_or(0);
+        // A join does not read the record of deaths. The holders of this phase may need it.
+        let told =
+            |phase: &Phase| self.died.as_ref().is_some_and(|kv| kv.mod_revision > phase.epoch);
+        let reads = |phase: &Phase| phase.deaths.is_some() || told(phase);
         match self.phase_of(group) {
-            Some(phase) if alone && first.group == group && phase.deaths.is_none() => {
+            Some(phase) if alone && first.group == group && !reads(phase) => {
                 Guess::Joinable(phase.clone(), position, first.clone())
             }
             _ => Guess::Busy,

@@ -5,17 +5,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use grouplock_room::remote::{Desk, Grant};
-use grouplock_room::{Loss, Patience, Recovered, RoomError};
+use grouplock_room::{Loss, Patience, RoomError};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, sleep_until};
 
 use crate::client::Client;
+use crate::deaths::Deaths;
 use crate::error::Failure;
 use crate::keys::{self, Keys};
 use crate::lease::Lease;
 use crate::mirror::Mirror;
-use crate::proto::{KeyValue, TxnRequest};
-use crate::protocol::{Entrant, Holder, MOST_BURIED, Outcome};
+use crate::proto::TxnRequest;
+use crate::protocol::{Entrant, Holder, Outcome};
 use crate::view::{Guess, Phase, Turn, View};
 use crate::who::{self, Died, Who};
 
@@ -301,7 +302,7 @@ impl Visit {
     /// Stays inside until the program leaves or the holding is lost.
     async fn stay(mut self, mut inside: Holder) {
         let position = inside.position;
-        let deaths = Deaths::by(&inside, self.client.settings.delay);
+        let deaths = Deaths::by(&inside, self.client.settings.delay, who::now());
         if !deaths.delay.is_zero() && !self.hold_back(&mut inside, &deaths).await {
             self.leave(position, true).await;
             return self.desk.failed(self.too_impatient(None));
@@ -316,7 +317,7 @@ impl Visit {
         };
         let admission = Grant {
             epoch: inside.epoch.cast_unsigned(),
-            recovered: deaths.recovered.clone(),
+            recovered: deaths.report.as_ref().map(Died::recovered),
             valid_until: Some(valid_until),
         };
         self.desk.grace(self.lease.grace());
@@ -352,19 +353,9 @@ impl Visit {
         self.leave(position, true).await;
     }
 
-    /// Records the deaths before this phase, so that later holders of the phase learn of them, and
-    /// removes the marks, so that later phases do not. If this fails the marks stay and report the
-    /// same. Only the holder that opened the phase does it.
+    /// Buries the dead of earlier phases.
     async fn bury(&self, inside: &Holder, deaths: &Deaths) {
-        let dead: Vec<&KeyValue> = inside.dead.iter().collect();
-        let (Some(died), true) = (&deaths.died, inside.opened_phase && !dead.is_empty()) else {
-            return;
-        };
-        let died = who::write(died);
-        let mut parts = dead.chunks(MOST_BURIED).rev().peekable();
-        while let Some(part) = parts.next() {
-            let died = parts.peek().is_none().then_some(died.as_slice());
-            let request = self.entrant.bury(inside, part, died);
+        for request in deaths.burials(&self.entrant, inside) {
             if self.client.rpc.txn(request, self.client.patience()).await.is_err() {
                 return;
             }
@@ -373,16 +364,10 @@ impl Visit {
 
     /// Waits after a death, before the entry. Returns `false` if the patience is too short for it.
     async fn hold_back(&mut self, inside: &mut Holder, deaths: &Deaths) -> bool {
-        if let Some(notice) = &deaths.notice {
-            // If it fails, the delay begins again with the next holder.
-            let value = who::write(notice);
-            let request = self.entrant.bury(inside, &[], Some(&value));
-            if let Ok(answer) = self.client.rpc.txn(request, self.client.patience()).await
-                && let (true, Some(header)) = (answer.message.succeeded, answer.message.header)
-            {
-                let mod_revision = header.revision;
-                inside.died = Some(KeyValue { mod_revision, value, ..KeyValue::default() });
-            }
+        if let Some(request) = deaths.notice(&self.entrant, inside)
+            && let Ok(answer) = self.client.rpc.txn(request, self.client.patience()).await
+        {
+            deaths.read_notice(inside, answer.message);
         }
         let end = Instant::now() + deaths.delay;
         if self.patience == Patience::None
@@ -472,52 +457,4 @@ async fn over(news: &mut tokio::sync::watch::Receiver<crate::lease::News>) -> Lo
             }
         }
     }
-}
-
-/// What a new holder learns about deaths.
-struct Deaths {
-    recovered: Option<Recovered>,
-    /// The record to write after the grant.
-    died: Option<Died>,
-    /// The record to write before the delay, if it is not written.
-    notice: Option<Died>,
-    /// How long the holder must wait before it enters.
-    delay: Duration,
-}
-
-impl Deaths {
-    fn by(inside: &Holder, delay: Duration) -> Self {
-        let known: Option<Died> = inside.died.as_ref().map(|kv| who::read(&kv.value));
-        let Some(last) = inside.dead.iter().max_by_key(|mark| mark.create_revision) else {
-            let known = known.filter(|known| known.told == inside.epoch);
-            let left = known.as_ref().map_or(Duration::ZERO, |known| left_of(delay, known.noticed));
-            let recovered = known.map(|known| known.recovered());
-            return Deaths { recovered, died: None, notice: None, delay: left };
-        };
-        let mark: Who = who::read(&last.value);
-        let known = known.unwrap_or_default();
-        let came = last.create_revision;
-        let epoch = if (1..=came).contains(&inside.before) { inside.before } else { came };
-        let noticed = if known.seen >= came { known.noticed } else { who::now() };
-        let died = Died {
-            told: inside.epoch,
-            total: known.total + inside.dead.len() as u64,
-            epoch,
-            session: mark.session,
-            host: mark.host,
-            pid: mark.pid,
-            noticed,
-            seen: came,
-        };
-        let left = left_of(delay, noticed);
-        let notice = (known.seen < came).then_some(Died { noticed, seen: came, ..known });
-        Deaths { recovered: Some(died.recovered()), died: Some(died), notice, delay: left }
-    }
-}
-
-/// The rest of a delay that began at that time. It uses the clock of another machine, so it never
-/// exceeds the delay.
-fn left_of(delay: Duration, began: u64) -> Duration {
-    let passed = Duration::from_millis(who::now().saturating_sub(began));
-    delay.saturating_sub(passed)
 }

@@ -11,41 +11,41 @@ use crate::keys::ALONE;
 const COMMAND_MAX: usize = 200;
 
 /// A waiter or holder: the value of its entry, and of its mark.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Who {
-    pub(crate) session: String,
-    pub(crate) host: String,
-    pub(crate) pid: u32,
+pub struct Who {
+    pub session: String,
+    pub host: String,
+    pub pid: u32,
     #[serde(skip_serializing_if = "String::is_empty")]
-    pub(crate) user: String,
+    pub user: String,
     #[serde(skip_serializing_if = "String::is_empty")]
-    pub(crate) command: String,
+    pub command: String,
     /// When it asked, in milliseconds since 1970; in a mark: when it entered.
-    pub(crate) since: u64,
-    pub(crate) priority: i32,
+    pub since: u64,
+    pub priority: i32,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) expected: Option<u64>,
+    pub expected: Option<u64>,
 }
 
 /// The record of deaths.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Died {
+pub struct Died {
     /// The epoch of the phase whose holders learn of them.
-    pub(crate) told: i64,
+    pub told: i64,
     /// How many have died since the room was made.
-    pub(crate) total: u64,
+    pub total: u64,
     /// Of the last death: the epoch of its phase, or if it is not known the revision at which the
     /// dead holder entered.
-    pub(crate) epoch: i64,
-    pub(crate) session: String,
-    pub(crate) host: String,
-    pub(crate) pid: u32,
+    pub epoch: i64,
+    pub session: String,
+    pub host: String,
+    pub pid: u32,
     /// When the death was noticed, in milliseconds since 1970.
-    pub(crate) noticed: u64,
+    pub noticed: u64,
     /// The newest mark of a dead holder that was noticed: the revision at which it was made.
-    pub(crate) seen: i64,
+    pub seen: i64,
 }
 
 impl Died {
@@ -76,12 +76,12 @@ pub(crate) fn mark(entry: &[u8]) -> Vec<u8> {
 }
 
 /// As JSON. These types cannot fail to be written.
-pub(crate) fn write(value: &impl Serialize) -> Vec<u8> {
+pub fn write(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }
 
 /// From JSON. Any other content reads as the default.
-pub(crate) fn read<T: Default + for<'de> Deserialize<'de>>(value: &[u8]) -> T {
+pub fn read<T: Default + for<'de> Deserialize<'de>>(value: &[u8]) -> T {
     serde_json::from_slice(value).unwrap_or_default()
 }
 
