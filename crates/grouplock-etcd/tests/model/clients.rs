@@ -30,7 +30,6 @@ pub(crate) struct Person {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[expect(clippy::large_enum_variant, reason = "most people ask for something most of the time")]
 pub(crate) enum Stage {
     Outside,
     /// The client waits for an answer.

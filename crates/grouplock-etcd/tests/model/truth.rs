@@ -152,8 +152,9 @@ impl Truth {
     /// A lease has ended.
     pub(crate) fn expired(&mut self, lease: i64, time: u64) {
         let gone: Vec<Id> =
-            self.present.extract_if(.., |_, its| *its == lease).map(|(id, _)| id).collect();
+            self.present.iter().filter(|(_, its)| **its == lease).map(|(id, _)| *id).collect();
         for id in gone {
+            self.present.remove(&id);
             let entered = self.learned.remove(&id).filter(|(_, inside)| *inside);
             if let Some(came) = self.came.remove(&id) {
                 let phase = entered.map(|(epoch, _)| epoch);

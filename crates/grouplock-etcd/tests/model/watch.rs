@@ -91,7 +91,9 @@ impl Watch {
     pub(crate) fn misses_nothing(&self, store: &Store, keys: &Keys) -> bool {
         let (Some(view), Some(waiting)) = (self.current(), &self.stream) else { return true };
         let (mut then, mut now) = (view.clone(), store.view(keys));
-        waiting.iter().for_each(|events| then.apply(events));
+        for events in waiting {
+            then.apply(events);
+        }
         now.revision = then.revision;
         then == now
     }

@@ -49,6 +49,7 @@ pub(crate) const ALL: [&str; 11] =
 
 /// The model that is explored.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 pub(crate) struct World {
     /// The session of each client.
     pub(crate) sessions: Vec<&'static str>,
