@@ -73,17 +73,21 @@ fn convicted(world: World, property: &'static str) {
 /// join it by its mirror: it would not read the record.
 #[test]
 fn who_joins_after_a_burial_learns_of_the_death() {
-    use world::Action::{Ask, Doubt, Expire, Hear, Serve};
+    use world::Action::{self, Ask, Doubt, Expire, Hear, Serve, Watch};
     let world = World { expiries: 1, mirrors: 1, ..world(&["a", "a", "a", "a"]) };
     let mut state = world.init_states().remove(0);
     let answered = |who| [Serve(who, 0), Hear(who, 0)];
     let dies = [Ask(0), Serve(0, 0), Hear(0, 0), Doubt(0), Expire(100)];
     let opens = [Ask(1), Serve(1, 0), Hear(1, 0), Serve(1, 0)];
     let settles = [&[Ask(2)][..], &answered(2), &answered(2), &answered(2)].concat();
-    let enters = [&[Ask(3)][..], &answered(3), &answered(3)].concat();
-    for action in [&dies[..], &opens, &settles, &enters].concat() {
+    let known = [&dies[..], &opens, &settles].concat();
+    for n in 0.. {
         let mut actions = Vec::new();
         world.actions(&state, &mut actions);
+        // The last client does what it can, and reads its mirror first if that would help.
+        let own = |it: &Action| matches!(it, Watch(3) | Ask(3) | Serve(3, _) | Hear(3, _));
+        let action = known.get(n).cloned().or_else(|| actions.iter().find(|it| own(it)).cloned());
+        let Some(action) = action else { break };
         assert!(actions.contains(&action), "{action:?} of {actions:?}");
         state = world.next_state(&state, action).expect("it can be done");
     }
