@@ -8,8 +8,6 @@ use super::server::Server;
 use super::{Pair, Waits, in_turns};
 use crate::report::Outcome;
 
-const MILLION: f64 = 1e6;
-
 /// Enters and leaves, `passages` per turn. No other process uses the lock.
 pub(super) fn alone(server: &Server, rounds: usize, passages: usize) -> Outcome<Pair> {
     let ours = Party::start(Peer::Room, &server.endpoint, "alone", "session")?;
@@ -31,11 +29,7 @@ fn passages_of(
     rounds: usize,
     passages: usize,
 ) -> Outcome<Pair> {
-    in_turns(rounds, |of_ours| {
-        let party = if of_ours { &mut ours } else { &mut theirs };
-        party.tell(&format!("pass {passages}"))?;
-        Ok(party.answer()?.into_iter().map(|nanos| nanos as f64 / MILLION).collect())
-    })
+    in_turns(rounds, |of_ours| if of_ours { &mut ours } else { &mut theirs }.pass(passages))
 }
 
 /// One party is inside and another one waits: the time from the moment the holder begins to leave
@@ -63,7 +57,7 @@ fn pass(holder: &mut Party, waiter: &mut Party, pause: Duration) -> Outcome<f64>
     let left = holder.ask("leave")?;
     let inside = waiter.answer()?[0];
     let time = inside.checked_sub(left).ok_or("the waiter was inside before the holder left")?;
-    Ok(time as f64 / MILLION)
+    Ok(time as f64 / 1e6)
 }
 
 /// Four parties, each of a session of its own, enter and leave for a while as fast as they can: the

@@ -3,9 +3,11 @@
 //! * [`server`]: starts an etcd, with its data on a disk or in memory.
 //! * [`party`]: a process that enters and leaves on command, by a room or by [`rpc`], etcd's lock.
 //! * [`libraries`]: measures these processes, alone and in competition.
+//! * [`designs`]: measures other designs beside both.
 //! * [`programs`]: measures `grouplock run` next to `etcdctl lock`.
 //! * [`page`]: the page.
 
+mod designs;
 mod libraries;
 mod page;
 mod party;
@@ -75,16 +77,20 @@ impl Arguments {
     }
 }
 
+/// How many passages a turn has.
+const PASSAGES: usize = 10;
+
 fn measure(base: &Path, rounds: usize) -> Outcome<Section> {
     let server = Server::start(base)?;
     let programs = Programs::find(&server)?;
     eprintln!("etcd: on {}: {rounds} rounds", server.file_system);
+    let designs = designs::measure(&server, rounds, PASSAGES)?;
     let rows = rows(&server, &programs, rounds)?;
-    Ok(Section { fsync: fsync(base)?, rows, file_system: server.file_system.clone() })
+    let file_system = server.file_system.clone();
+    Ok(Section { fsync: fsync(base)?, rows, designs, file_system })
 }
 
 fn rows(server: &Server, programs: &Programs<'_>, rounds: usize) -> Outcome<Vec<Row>> {
-    const PASSAGES: usize = 10;
     let few = rounds.div_ceil(4);
     let called = |what, goal, pair| Row { what, by: ["a room", "RPC"], goal: Some(goal), pair };
     let hand_over = |rounds, waits| libraries::hand_over(server, rounds, waits);

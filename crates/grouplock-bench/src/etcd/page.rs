@@ -3,7 +3,7 @@
 use core::fmt::Write as _;
 use std::fs;
 
-use super::Pair;
+use super::{Pair, designs};
 use crate::machine;
 use crate::report::{row, table};
 use crate::statistics::{Bound, Spread, percentile, sorted};
@@ -15,6 +15,8 @@ pub(super) struct Section {
     /// How long a write of 2 KiB with fsync took, in milliseconds.
     pub(super) fsync: Vec<f64>,
     pub(super) rows: Vec<Row>,
+    /// The times of each [design](designs::ALL).
+    pub(super) designs: Vec<Vec<Vec<f64>>>,
 }
 
 /// A comparison of two subjects.
@@ -34,6 +36,17 @@ fn ratio(ours: &[Vec<f64>], theirs: &[Vec<f64>]) -> Spread {
         rounds.iter().map(|round| Spread::of(round).median).collect()
     };
     Spread::of_ratios(&medians(ours), &medians(theirs))
+}
+
+/// The table of the designs.
+fn of_designs(designs: &[Vec<Vec<f64>>]) -> String {
+    let rows = designs::ALL.iter().zip(designs).map(|((_, what), rounds)| {
+        let all = sorted(rounds.iter().flatten().copied());
+        let median = percentile(&all, 0.5).unwrap_or(f64::NAN);
+        let ratio = ratio(rounds, &designs[designs.len() - 1]);
+        row![what, all.len(), format_args!("{median:.2}"), format_args!("{ratio:.2}")]
+    });
+    table(&["enter; leave", "samples", "median", "times the RPC"], rows)
 }
 
 impl Row {
@@ -94,20 +107,21 @@ quartiles in parentheses.
   3.4 serves such watches only every 100 ms.
 * **300 of the session are inside**: all of them of one other process. Compared with an empty room.
 * **four compete**: four processes with a session each enter and leave for a second as fast as they can: the time per entry.
+* **designs**: what each part of a room costs. All enter and leave in turns, each in a process of its own, with keys of its own. A transaction that
+  enters checks that nobody is present. All but *a room* make their requests by a runtime on the calling thread.
 * **programs**: `grouplock run --at etcd://… ROOM SESSION -- COMMAND` and `etcdctl lock NAME COMMAND`. Alone: from the start of the program to its end,
   with `true` inside. Hand-over: from the moment the first one's command gets the signal to end until the other's command reads the clock. The
   row says how long before that the other program was started.
 
 Why a room takes longer than the RPC when it is alone: entering and leaving are one request each for both. But a room writes two keys where the
 lock writes one (the position in the queue, and a mark by which others learn of a death). It looks for others and for the dead
-in the same transaction. And it makes its requests on a thread of its own, so that any number of threads and tasks share a connection, a
-lease and a watch.
+in the same transaction. The designs below show what each of these costs. A blocked thread makes both requests itself.
 
 To repeat it: `cargo build --release -p grouplock-cli --features etcd && cargo run --release -p grouplock-bench -- etcd --out docs/benchmarks/etcd.md`
 ",
         machine::description(),
     );
-    for Section { file_system, fsync, rows } in sections {
+    for Section { file_system, fsync, rows, designs } in sections {
         let fsync = Spread::of(fsync);
         let heads = ["what", "by", "samples", "median", "p90", "p99", "ours / theirs"];
         let table = table(&heads, rows.iter().flat_map(Row::cells));
@@ -119,6 +133,7 @@ To repeat it: `cargo build --release -p grouplock-cli --features etcd && cargo r
         for verdict in rows.iter().filter_map(Row::verdict) {
             _ = writeln!(page, "* {verdict}");
         }
+        _ = write!(page, "\nThe designs, all in one run of their own:\n\n{}", of_designs(designs));
     }
     page
 }
@@ -131,7 +146,8 @@ mod tests {
         let pair = Pair { ours: vec![vec![ours; 3]; 2], theirs: vec![vec![theirs; 3]; 2] };
         let row = |what, goal| Row { what, by: ["a", "b"], goal: Some(goal), pair: pair.clone() };
         let rows = vec![row("alone", Bound::Most(1.1)), row("together", Bound::Least(10.0))];
-        let section = Section { file_system: "ext9".to_owned(), fsync: vec![0.5], rows };
+        let designs = vec![vec![vec![ours]]; designs::ALL.len()];
+        let section = Section { file_system: "ext9".to_owned(), fsync: vec![0.5], rows, designs };
         text("3", "0.1", &[section])
     }
 

@@ -16,6 +16,7 @@ use clap::ValueEnum;
 use grouplock_room::{Guard, Places, Room, RoomOptions};
 use grouplock_testing::overlaps::now;
 
+use super::designs::DesignLock;
 use super::rpc::RpcLock;
 use crate::report::{Cannot, Outcome};
 
@@ -26,11 +27,18 @@ pub(crate) enum Peer {
     Room,
     /// etcd's lock.
     Rpc,
+    // The other designs.
+    Put,
+    Guarded,
+    Single,
+    Pair,
+    Shipped,
 }
 
 enum PeerLock {
     Room { room: Room, session: String, inside: Option<Guard<'static>> },
     Rpc(Box<RpcLock>),
+    Design(Box<DesignLock>),
 }
 
 impl PeerLock {
@@ -43,6 +51,7 @@ impl PeerLock {
                 PeerLock::Room { room, session: session.to_owned(), inside: None }
             }
             Peer::Rpc => PeerLock::Rpc(Box::new(RpcLock::new(endpoint, name)?)),
+            design => PeerLock::Design(Box::new(DesignLock::new(design, endpoint, name)?)),
         })
     }
 
@@ -53,6 +62,7 @@ impl PeerLock {
                 Ok(())
             }
             PeerLock::Rpc(lock) => lock.lock(),
+            PeerLock::Design(lock) => lock.enter(),
         }
     }
 
@@ -60,6 +70,7 @@ impl PeerLock {
         match self {
             PeerLock::Room { inside, .. } => Ok(inside.take().map_or(Ok(()), Guard::leave)?),
             PeerLock::Rpc(lock) => lock.unlock(),
+            PeerLock::Design(lock) => lock.leave(),
         }
     }
 }
@@ -134,9 +145,9 @@ pub(super) struct Party {
 
 impl Party {
     pub(super) fn start(peer: Peer, endpoint: &str, name: &str, session: &str) -> Outcome<Self> {
-        let peer = if peer == Peer::Room { "room" } else { "rpc" };
+        let peer = peer.to_possible_value().ok_or("a peer has no name")?;
         let mut command = part()?;
-        command.args(["party", peer, endpoint, name, session]);
+        command.args(["party", peer.get_name(), endpoint, name, session]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().cannot("start a party")?;
         let pipes = process.stdin.take().zip(process.stdout.take());
@@ -156,6 +167,12 @@ impl Party {
             line.split_whitespace().map(|word| word.parse().ok()).collect();
         let numbers = numbers.filter(|numbers| !numbers.is_empty());
         Ok(numbers.ok_or_else(|| format!("a party answered `{}`", line.trim()))?)
+    }
+
+    /// Enters and leaves, and returns the times in milliseconds.
+    pub(super) fn pass(&mut self, passages: usize) -> Outcome<Vec<f64>> {
+        self.tell(&format!("pass {passages}"))?;
+        Ok(self.answer()?.into_iter().map(|nanos| nanos as f64 / 1e6).collect())
     }
 
     /// Gives a command and waits for the answer.

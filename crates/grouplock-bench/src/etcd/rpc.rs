@@ -48,45 +48,30 @@ struct UnlockRequest {
 #[derive(Clone, PartialEq, Message)]
 struct UnlockResponse {}
 
-/// A lock of etcd, and the lease for it.
+/// A connection to etcd, and a lease. All requests are made on the calling thread.
 #[derive(Debug)]
-pub(super) struct RpcLock {
+pub(super) struct Connection {
     runtime: Runtime,
     client: Grpc<Channel>,
-    name: Vec<u8>,
-    lease: i64,
-    key: Vec<u8>,
+    pub(super) lease: i64,
 }
 
-impl RpcLock {
+impl Connection {
     /// Connects. The lease lasts longer than any measurement, so nothing has to keep it alive.
-    pub(super) fn new(endpoint: &str, name: &str) -> Outcome<Self> {
+    pub(super) fn new(endpoint: &str) -> Outcome<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.cannot("start a runtime")?;
         let endpoint = Endpoint::from_shared(format!("http://{endpoint}"))?.tcp_nodelay(true);
         let client = Grpc::new(runtime.block_on(endpoint.connect()).cannot("connect to etcd")?);
-        let name = name.as_bytes().to_vec();
-        let mut lock = RpcLock { runtime, client, name, lease: 0, key: Vec::new() };
+        let mut connection = Connection { runtime, client, lease: 0 };
         let request = LeaseGrantRequest { ttl: 3600 };
-        let grant: LeaseGrantResponse = lock.call("/etcdserverpb.Lease/LeaseGrant", request)?;
-        lock.lease = grant.id;
-        Ok(lock)
+        let grant: LeaseGrantResponse =
+            connection.call("/etcdserverpb.Lease/LeaseGrant", request)?;
+        connection.lease = grant.id;
+        Ok(connection)
     }
 
-    pub(super) fn lock(&mut self) -> Outcome<()> {
-        let request = LockRequest { name: self.name.clone(), lease: self.lease };
-        let LockResponse { key } = self.call("/v3lockpb.Lock/Lock", request)?;
-        self.key = key;
-        Ok(())
-    }
-
-    pub(super) fn unlock(&mut self) -> Outcome<()> {
-        let request = UnlockRequest { key: std::mem::take(&mut self.key) };
-        let UnlockResponse {} = self.call("/v3lockpb.Lock/Unlock", request)?;
-        Ok(())
-    }
-
-    fn call<Q, A>(&mut self, path: &'static str, request: Q) -> Outcome<A>
+    pub(super) fn call<Q, A>(&mut self, path: &'static str, request: Q) -> Outcome<A>
     where
         Q: Message + Send + Sync + 'static,
         A: Message + Default + Send + Sync + 'static,
@@ -97,5 +82,33 @@ impl RpcLock {
             let (path, codec) = (PathAndQuery::from_static(path), ProstCodec::<Q, A>::default());
             Ok(client.unary(Request::new(request), path, codec).await?.into_inner())
         })
+    }
+}
+
+/// A lock of etcd.
+#[derive(Debug)]
+pub(super) struct RpcLock {
+    connection: Connection,
+    name: Vec<u8>,
+    key: Vec<u8>,
+}
+
+impl RpcLock {
+    pub(super) fn new(endpoint: &str, name: &str) -> Outcome<Self> {
+        let connection = Connection::new(endpoint)?;
+        Ok(RpcLock { connection, name: name.as_bytes().to_vec(), key: Vec::new() })
+    }
+
+    pub(super) fn lock(&mut self) -> Outcome<()> {
+        let request = LockRequest { name: self.name.clone(), lease: self.connection.lease };
+        let LockResponse { key } = self.connection.call("/v3lockpb.Lock/Lock", request)?;
+        self.key = key;
+        Ok(())
+    }
+
+    pub(super) fn unlock(&mut self) -> Outcome<()> {
+        let request = UnlockRequest { key: std::mem::take(&mut self.key) };
+        let UnlockResponse {} = self.connection.call("/v3lockpb.Lock/Unlock", request)?;
+        Ok(())
     }
 }
