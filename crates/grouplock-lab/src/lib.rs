@@ -2,7 +2,7 @@
 //!
 //! [`check`] explores every interleaving of a few processes. It reports whether the properties that
 //! a lock's paper claims hold. If a property does not hold, the report contains an execution that
-//! violates it. If the execution ends in a wrong state, it is a shortest one.
+//! violates it. If the execution ends in a wrong state, none has fewer choices.
 //!
 //! ```
 //! use grouplock_lab::{Options, Verdict, check, registry};

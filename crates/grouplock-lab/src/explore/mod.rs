@@ -127,7 +127,10 @@ impl Options {
     /// The size, as in "3 processes × 2 sessions, 2 passages each".
     pub fn size(&self, subject: &Subject) -> String {
         let Options { processes, sessions, passages, .. } = self;
-        let passages = passages.map_or(String::new(), |most| format!(", {most} passages each"));
+        let passages = passages.map_or(String::new(), |most| {
+            let plural = if most == 1 { "" } else { "s" };
+            format!(", {most} passage{plural} each")
+        });
         match subject.claims.kind {
             Kind::Mutual => format!("{processes} processes{passages}"),
             Kind::Group => format!("{processes} processes × {sessions} sessions{passages}"),
@@ -207,7 +210,7 @@ pub struct Violation {
     pub property: Property,
     /// What happened, in a sentence.
     pub because: String,
-    /// A shortest execution that shows it.
+    /// An execution that shows it. If it ends in a wrong state, none has fewer choices.
     pub trace: Vec<Step>,
     /// Its moves: [`replay`] repeats it from these.
     pub schedule: Vec<Move>,

@@ -1,8 +1,9 @@
 //! Breadth first, level by level, on several threads.
 //!
 //! The search keeps only the fingerprint of a state, and the choice that first led to it with the
-//! state before. It keeps the states of the present level whole. So the first violation found has a
-//! shortest trace, and little memory is needed for each state.
+//! state before. It keeps the states of the present level whole. So no trace has fewer
+//! choices than that of the first violation found (a choice may be several steps of one process),
+//! and little memory is needed for each state.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

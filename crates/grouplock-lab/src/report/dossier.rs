@@ -123,7 +123,7 @@ pub struct Exploration {
     pub violated: Option<Property>,
     /// How, in a sentence.
     pub because: Option<String>,
-    /// A shortest execution that shows it; empty if there is none.
+    /// An execution that shows it, with as few choices as possible; empty if there is none.
     #[serde(default, deserialize_with = "or_none")]
     pub trace: Vec<Step>,
 }

@@ -27,7 +27,7 @@ pub(super) fn section(dossier: &Dossier) -> String {
     let lead = if traces.is_empty() {
         r#"<p class="empty">This run found none: at the sizes explored every claim that was checked holds.</p>"#
     } else {
-        r#"<p class="lead">Shortest executions that break a claim. Step with the buttons, the slider, or the arrow
+        r#"<p class="lead">Executions that break a claim, with as few choices as possible. Step with the buttons, the slider, or the arrow
 keys (space plays); click a lane or a line to go there. An address that ends in <code>#trace-0@12</code> opens at
 that step.</p>"#
     };
