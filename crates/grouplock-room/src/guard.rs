@@ -14,7 +14,6 @@ use crate::backend::{Holding, Watch};
 use crate::error::RoomError;
 use crate::room::Room;
 use crate::snapshot::HolderId;
-use crate::thread;
 
 /// Why a holding ended before its holder left.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -394,7 +393,8 @@ impl LossWatch {
                 callback(loss);
             }
         };
-        thread::spawn("grouplock-watch", watch).map(drop)
+        // Not a thread of this crate: the callback may rely on signals.
+        std::thread::Builder::new().name("grouplock-watch".to_owned()).spawn(watch).map(drop)
     }
 }
 

@@ -304,7 +304,7 @@ fn advice(error: &RoomError) -> &'static str {
             "correct --at or GROUPLOCK_AT: a directory of this machine works without any server"
         }
         RoomError::UnsafeDirectory { .. } => {
-            "use a directory that only you can write to: mkdir -m 700 DIR, then --at DIR"
+            "use a directory that only you can write to: mkdir -p -m 700 DIR, then --at DIR"
         }
         RoomError::UnsafeFile { .. } | RoomError::Foreign { .. } => {
             "check the file; if nobody needs it, remove it by hand"

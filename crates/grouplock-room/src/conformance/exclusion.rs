@@ -187,12 +187,22 @@ pub(super) fn the_watch_tells_the_end(subject: &dyn Subject) {
     assert_eq!(joined.standing(), Standing::Held);
 }
 
+/// The signals that this thread blocks.
+#[cfg(unix)]
+fn signals() -> nix::sys::signal::SigSet {
+    nix::sys::signal::SigSet::thread_get_mask().expect("every thread has a mask")
+}
+
+#[cfg(not(unix))]
+fn signals() {}
+
 pub(super) fn a_loss_is_told(subject: &dyn Subject) {
     let room = open(subject, "loss");
     let guard = room.enter("s").expect("it is empty");
     let watch = guard.watch();
     let (tell, told) = std::sync::mpsc::channel();
-    guard.watch().on_loss(move |loss| drop(tell.send(loss))).expect("a thread can be had");
+    let callback = move |_| _ = tell.send(signals());
+    guard.watch().on_loss(callback).expect("a thread can be had");
     if !subject.take_away("loss", &guard) {
         eprintln!("notice: this subject cannot take a holding away; the loss was not tried");
         return;
@@ -200,7 +210,8 @@ pub(super) fn a_loss_is_told(subject: &dyn Subject) {
     let standing = watch.wait_until(Instant::now() + subject.soon());
     assert!(matches!(standing, Standing::Lost(_)), "{standing:?}");
     assert!(matches!(guard.standing(), Standing::Lost(_)));
-    told.recv_timeout(subject.soon()).expect("the callback is called");
+    let theirs = told.recv_timeout(subject.soon()).expect("the callback is called");
+    assert_eq!(theirs, signals(), "the callback can use signals as this thread can");
     let error = guard.leave().expect_err("it was lost");
     assert!(matches!(error, RoomError::Lost(_)), "{error}");
 }

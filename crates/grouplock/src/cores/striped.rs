@@ -59,7 +59,8 @@ const MOST_ON_STRIPE: usize = usize::MAX / 2;
 /// After many entries in a row without a waiter, the session of the last entry is favoured.
 ///
 /// A holder that switches is counted at the central lock. If that has
-/// [the maximum](crate::GroupLock::MOST_HOLDERS) of holders, the switch panics and the holder stays.
+/// [the maximum](crate::GroupLock::MOST_HOLDERS) of holders, the switch panics. A guard that the
+/// switch borrows stays inside.
 ///
 /// ```
 /// use grouplock::GroupLock;
@@ -229,8 +230,9 @@ impl<S: Eq + Clone> Striped<S> {
     /// A snapshot of the central lock, plus the holders on the stripes.
     fn with_stripes(&self, mut seen: Snapshot<S>) -> Snapshot<S> {
         if self.mode.load(SeqCst) & STATE != OFF {
-            let on_stripes: usize = self.stripes.iter().map(|stripe| stripe.0.load(SeqCst)).sum();
-            seen.holders = (seen.holders + on_stripes).saturating_sub(1);
+            let on_stripes = self.stripes.iter().map(|stripe| stripe.0.load(SeqCst));
+            let holders = on_stripes.fold(seen.holders, usize::saturating_add);
+            seen.holders = holders.saturating_sub(1);
             seen.session = seen.session.filter(|_| seen.holders > 0);
         }
         seen
