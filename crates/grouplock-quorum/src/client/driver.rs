@@ -253,7 +253,8 @@ impl Driver {
                     valid_until.map(|until| entry.desk.renewed(until));
                 }
             }
-            (ProcessState::Lost, Progress::Inside { .. }) => {
+            // A process that was stopped may hear late that it was admitted.
+            (ProcessState::Lost, Progress::Asking(_) | Progress::Inside { .. }) => {
                 let (home, peer) = (entry.home, &self.cluster.members[entry.home.index()]);
                 let why = format!("{home} ({}) has ended the holding", peer.address);
                 entry.desk.lost(Loss::Expired(why));

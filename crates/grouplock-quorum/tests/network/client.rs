@@ -1,5 +1,7 @@
 //! What a client says of itself, and what it refuses before it connects.
 
+use std::time::Duration;
+
 use grouplock_quorum::wire::LONGEST_COMMAND;
 use grouplock_room::{Places, Room, RoomOptions, Standing};
 use grouplock_testing::actor::{Actor, listen, role, say};
@@ -97,4 +99,30 @@ fn a_client_whose_clock_is_not_the_time_of_day_is_served() {
         assert!(actor.end().success());
     }
     assert_eq!(cluster.refused(0, "clock"), 0);
+}
+
+/// It hears that it was admitted when its lease is over, and must not wait forever.
+#[test]
+fn a_waiter_that_was_stopped_while_it_was_admitted_gets_an_error() {
+    let test = "client::a_waiter_that_was_stopped_while_it_was_admitted_gets_an_error";
+    if let Some(role) = role() {
+        match open(&role[0]).enter(&session_at(1, 3)) {
+            Ok(_) => say("inside"),
+            Err(error) => say(&error.to_string()),
+        }
+        return;
+    }
+    let cluster = Cluster::start(Options::new(3));
+    cluster.wait_connected();
+    let room = open(&cluster.place(0));
+    let inside = room.enter(&session_at(0, 3)).unwrap();
+    let waiter = Actor::start(test, &[&cluster.place(0)]);
+    eventually("it waits", || !room.snapshot().unwrap().waiting.is_empty());
+    waiter.stop();
+    inside.leave().unwrap();
+    eventually("it is admitted", || room.snapshot().unwrap().inside.is_some());
+    eventually("it counts as dead", || room.snapshot().unwrap().inside.is_none());
+    waiter.signal(nix::sys::signal::Signal::SIGCONT);
+    let said = waiter.hear_within(Duration::from_secs(60)).expect("it does not wait forever");
+    assert!(said.contains("has ended the holding"), "{said}");
 }
