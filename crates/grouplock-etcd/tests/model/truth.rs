@@ -66,11 +66,13 @@ impl Truth {
     }
 
     /// The deaths that all holders of a phase must know: those of earlier phases, unless a phase
-    /// between has buried them.
+    /// between has buried them. A burial in the phase of the death itself does not count.
     fn owed(&self, epoch: i64) -> impl Iterator<Item = (&Id, &Death)> {
-        let before = move |death: &Death| death.phase.is_some_and(|phase| phase < epoch);
-        let known = move |death: &Death| death.buried.is_none_or(|by| by == epoch);
-        self.dead.iter().filter(move |(_, death)| !death.left && before(death) && known(death))
+        let owed = move |death: &Death| {
+            let unknown = |phase| death.buried.is_none_or(|by| by == epoch || by <= phase);
+            death.phase.is_some_and(|phase| phase < epoch && unknown(phase)) && !death.left
+        };
+        self.dead.iter().filter(move |(_, death)| owed(death))
     }
 
     /// A client learns that it is inside, that `dead` are not buried, and gets a report. The epoch
@@ -92,8 +94,10 @@ impl Truth {
             let named = self.dead.iter().find(|(id, _)| process(**id) == report.pid);
             let Some((_, death)) = named else { return false };
             let phase = death.phase.is_none_or(|phase| report.epoch == phase);
+            // A repeated request may have put the mark before the phase of the death began. Then
+            // holders that join this phase may learn of it too.
             (phase || report.epoch == death.came)
-                && death.phase.unwrap_or(death.came) < epoch
+                && death.came < epoch
                 && last.is_none_or(|last| death.came >= last)
         };
         let all = self.owed(epoch).all(|(id, death)| death.buried.is_some() || dead.contains(id));
