@@ -48,9 +48,9 @@ pub enum Standing {
 /// inconsistent state.
 ///
 /// In a directory the report goes to every holder that enters after the death, until one of them
-/// [acknowledges](Guard::acknowledge) it. On servers it goes to the next phase, and to the holders
-/// that join the phase of the death. If a holder that got the report also dies inside, its death is
-/// reported too.
+/// [acknowledges](Guard::acknowledge) it. On servers it goes to all holders of the next phase;
+/// holders that join the phase of the death may get it too. If a holder that got the report also
+/// dies inside, its death is reported too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
