@@ -1,5 +1,4 @@
-//! What all rooms of a process at one place share: a thread that talks to the servers, the lease
-//! and the watches.
+//! What all rooms of a process at one place share: the connection, the lease and the watches.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,8 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use grouplock_room::RoomError;
-use grouplock_room::remote::{self, Clients};
-use tokio::runtime::{Builder, Handle};
+use grouplock_room::remote::{self, Clients, Runner as _};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::error::{Failure, OpenError};
@@ -16,6 +14,7 @@ use crate::keys::Keys;
 use crate::lease::Lease;
 use crate::mirror::Mirror;
 use crate::rpc::Rpc;
+use crate::runner::{REST, Runner};
 use crate::settings::Settings;
 
 /// How long the last message to the servers may take.
@@ -28,7 +27,7 @@ const ENTRANCE: usize = 32;
 pub(crate) struct Client {
     pub(crate) rpc: Arc<Rpc>,
     pub(crate) settings: Settings,
-    pub(crate) runtime: Handle,
+    pub(crate) runner: Arc<Runner>,
     /// All our ids begin with this number. No other id does.
     id: u64,
     next: AtomicU64,
@@ -36,8 +35,8 @@ pub(crate) struct Client {
     mirrors: Mutex<HashMap<Keys, Arc<Mirror>>>,
     /// Limits the requests for entry that run at once.
     pub(crate) entrance: Semaphore,
-    /// The process that made this client. After `fork` the child has no thread that talks to the
-    /// servers.
+    /// The process that made this client. A child must not use it after `fork`: it has the sockets
+    /// of its parent.
     process: u32,
     /// Ends the lease, then the thread.
     stop: Mutex<Option<oneshot::Sender<Option<Arc<Lease>>>>>,
@@ -53,31 +52,28 @@ impl Client {
     }
 
     fn start(settings: Settings) -> Result<Self, OpenError> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        let handle = runtime.handle().clone();
+        let runner = Runner::new(REST)?;
         let rpc = {
-            let _within = handle.enter();
+            let _within = runner.handle().enter();
             Arc::new(Rpc::new(&settings)?)
         };
         let (stop, stopped) = oneshot::channel::<Option<Arc<Lease>>>();
-        let theirs = Arc::clone(&rpc);
-        let run = move || {
-            runtime.block_on(async move {
-                // Nothing is held now. Without the lease, others need not wait for its end, and the
-                // servers can forget it.
-                if let Ok(Some(lease)) = stopped.await
-                    && lease.good_until().is_some()
-                {
-                    let farewell = theirs.revoke(lease.id, Instant::now() + FAREWELL);
-                    _ = tokio::time::timeout(FAREWELL, farewell).await;
-                }
-            });
+        let (its_runner, its_rpc) = (Arc::clone(&runner), Arc::clone(&rpc));
+        let end = async move {
+            // Nothing is held now. Without the lease, others need not wait for its end, and the
+            // servers can forget it.
+            if let Ok(Some(lease)) = stopped.await
+                && lease.good_until().is_some()
+            {
+                let farewell = its_rpc.revoke(lease.id, Instant::now() + FAREWELL);
+                _ = tokio::time::timeout(FAREWELL, farewell).await;
+            }
         };
-        remote::spawn("grouplock-etcd", run)?;
+        remote::spawn("grouplock-etcd", move || its_runner.serve(end))?;
         Ok(Client {
             rpc,
             settings,
-            runtime: handle,
+            runner,
             id: getrandom::u64().map_err(|error| std::io::Error::other(error.to_string()))?,
             next: AtomicU64::new(0),
             lease: tokio::sync::Mutex::new(None),
@@ -125,15 +121,16 @@ impl Client {
         Arc::clone(mirrors.entry(keys.clone()).or_insert_with(made))
     }
 
-    /// Runs `work` on the thread that talks to the servers, and waits for the result. Any thread
-    /// can call it, inside any executor.
+    /// Runs `work` as a task, and waits for the result. Any thread can call it, inside any
+    /// executor.
     pub(crate) fn wait_for<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Failure>> + Send + 'static,
     ) -> Result<T, RoomError> {
         self.ours()?;
         let (answer, answered) = mpsc::sync_channel(1);
-        self.runtime.spawn(async move {
+        let _running = Arc::clone(&self.runner).keep_running();
+        self.runner.handle().spawn(async move {
             // The caller waits, so the channel is open.
             _ = answer.send(work.await);
         });
@@ -148,6 +145,7 @@ impl Drop for Client {
         if let Some(stop) = stop {
             // If the thread has ended, nothing is left to stop.
             _ = stop.send(self.lease.get_mut().take());
+            self.runner.stop_resting();
         }
     }
 }

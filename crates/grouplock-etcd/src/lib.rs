@@ -56,6 +56,8 @@ pub mod protocol;
 mod room;
 mod rpc;
 #[doc(hidden)]
+pub mod runner;
+#[doc(hidden)]
 pub mod settings;
 #[doc(hidden)]
 pub mod view;

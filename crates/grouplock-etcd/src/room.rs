@@ -90,14 +90,15 @@ impl EtcdRoom {
         let (end, ended) = oneshot::channel();
         let alone = if request.alone { keys::ALONE } else { "" };
         let holder = HolderId::new(self.client.fresh_id() + alone);
-        let (pending, desk) = remote::ask(holder, patience, move || {
+        let runner = Arc::clone(&self.client.runner);
+        let (pending, desk) = remote::ask_by(runner, holder, patience, move || {
             // If the task has ended, nothing is left to end.
             _ = end.send(());
         });
         let (client, keys, barrier) =
             (Arc::clone(&self.client), self.keys.clone(), Arc::clone(&self.barrier));
         let (patience, was_empty) = (request.patience, Arc::clone(&self.was_empty));
-        self.client.runtime.spawn(async move {
+        self.client.runner.handle().spawn(async move {
             let barrier = barrier.read_owned().await;
             visit::serve(
                 Submission { client, keys, who, patience, was_empty, barrier },

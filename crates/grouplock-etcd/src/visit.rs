@@ -1,4 +1,4 @@
-//! One request from its beginning to its end, as a task on the thread that talks to the servers.
+//! One request from its beginning to its end, as a task of the [runner](crate::runner).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -6,6 +6,7 @@ mod clients;
 mod keys;
 mod lease;
 mod mutants;
+mod runner;
 mod server;
 mod settings;
 mod store;

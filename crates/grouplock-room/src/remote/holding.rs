@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Exchange, PATIENCE_OF_DROP, Stage, late};
+use super::{Exchange, Ours, PATIENCE_OF_DROP, Stage, late};
 use crate::backend::{Holding, Watch};
 use crate::error::RoomError;
 use crate::guard::{Recovered, Standing};
@@ -14,7 +14,7 @@ const GLANCE: Duration = Duration::from_secs(1);
 
 /// A holding in a room on servers.
 pub(super) struct RemoteHolding {
-    pub(super) exchange: Arc<Exchange>,
+    pub(super) ours: Ours,
     pub(super) epoch: u64,
     pub(super) recovered: Option<Recovered>,
 }
@@ -25,7 +25,7 @@ impl Holding for RemoteHolding {
     }
 
     fn holder(&self) -> HolderId {
-        self.exchange.holder.clone()
+        self.ours.exchange.holder.clone()
     }
 
     fn deaths(&self) -> Vec<Recovered> {
@@ -33,19 +33,19 @@ impl Holding for RemoteHolding {
     }
 
     fn watch(&self) -> Box<dyn Watch> {
-        Box::new(RemoteWatch(Arc::clone(&self.exchange)))
+        Box::new(RemoteWatch(Arc::clone(&self.ours.exchange)))
     }
 
     fn leave(self: Box<Self>) -> Result<(), RoomError> {
-        let mut state = self.exchange.lock();
+        let mut state = self.ours.exchange.lock();
         state.lose_if_late();
         if let Stage::Lost(loss, _) = &state.stage {
             return Err(RoomError::Lost(loss.clone()));
         }
         let until = state.valid_until().unwrap_or_else(|| Instant::now() + PATIENCE_OF_DROP);
         drop(state);
-        self.exchange.end(until);
-        match &self.exchange.lock().stage {
+        self.ours.end(until);
+        match &self.ours.exchange.lock().stage {
             Stage::Lost(loss, _) => Err(RoomError::Lost(loss.clone())),
             // No other session entered before the lease ended, and the lease ends by itself.
             Stage::Leaving => Err(RoomError::Lost(late())),
@@ -56,7 +56,7 @@ impl Holding for RemoteHolding {
 
 impl Drop for RemoteHolding {
     fn drop(&mut self) {
-        self.exchange.end(Instant::now() + PATIENCE_OF_DROP);
+        self.ours.end(Instant::now() + PATIENCE_OF_DROP);
     }
 }
 

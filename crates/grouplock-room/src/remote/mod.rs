@@ -19,12 +19,14 @@
 
 mod clients;
 mod holding;
+mod runner;
 mod suspended;
 #[cfg(test)]
 mod tests;
 
 pub use crate::thread::spawn;
 pub use clients::Clients;
+pub use runner::{Runner, Running};
 #[cfg(feature = "conformance")]
 pub use suspended::pretend_to_sleep;
 pub use suspended::{LeaseEnd, slept};
@@ -87,14 +89,77 @@ pub fn ask(
     patience: Patience,
     end: impl FnOnce() + Send + 'static,
 ) -> (PendingRequest, Desk) {
+    request(None, holder, patience, end)
+}
+
+/// As [`ask`], for a backend whose tasks the waiting threads run.
+pub fn ask_by(
+    runner: Arc<dyn Runner>,
+    holder: HolderId,
+    patience: Patience,
+    end: impl FnOnce() + Send + 'static,
+) -> (PendingRequest, Desk) {
+    request(Some(runner), holder, patience, end)
+}
+
+fn request(
+    runner: Option<Arc<dyn Runner>>,
+    holder: HolderId,
+    patience: Patience,
+    end: impl FnOnce() + Send + 'static,
+) -> (PendingRequest, Desk) {
     let state =
         State { stage: Stage::Asked, end: Some(Box::new(end)), waker: None, grace: Duration::ZERO };
     let exchange =
         Arc::new(Exchange { holder, patience, state: Mutex::new(state), changed: Condvar::new() });
-    (
-        PendingRequest { exchange: Arc::clone(&exchange), asked: Instant::now(), taken: false },
-        Desk { exchange },
-    )
+    let ours = Ours { exchange: Arc::clone(&exchange), runner };
+    (PendingRequest { ours, asked: Instant::now(), taken: false, running: None }, Desk { exchange })
+}
+
+/// The program's side of an exchange. The tasks do not have the runner, which may own them.
+#[derive(Clone)]
+struct Ours {
+    exchange: Arc<Exchange>,
+    runner: Option<Arc<dyn Runner>>,
+}
+
+impl Ours {
+    /// Waits as long as the stage `is_early`, at most until `until`.
+    fn wait_while(&self, is_early: fn(&Stage) -> bool, until: Option<Instant>) {
+        let exchange = &self.exchange;
+        let mut is_ready = |context: &mut Context<'_>| {
+            let mut state = exchange.lock();
+            state.waker = Some(context.waker().clone());
+            !is_early(&state.stage)
+        };
+        let _running = match &self.runner {
+            Some(runner) if runner.run(until, &mut is_ready) => return,
+            Some(runner) => Some(Arc::clone(runner).keep_running()),
+            None => None,
+        };
+        let mut state = exchange.lock();
+        while is_early(&state.stage) && until.is_none_or(|until| Instant::now() < until) {
+            state = exchange.wait(state, until);
+        }
+    }
+
+    /// Calls `end`, unless it was called before. Waits until the servers have confirmed, at most
+    /// until `until`.
+    fn end(&self, until: Instant) {
+        let mut state = self.exchange.lock();
+        if let Some(end) = state.end.take() {
+            let over = matches!(state.stage, Stage::Lost(..) | Stage::Failed(_) | Stage::Left);
+            if !over {
+                state.stage = Stage::Leaving;
+            }
+            drop(state);
+            self.exchange.changed.notify_all();
+            end();
+        } else {
+            drop(state);
+        }
+        self.wait_while(|stage| matches!(stage, Stage::Leaving), Some(until));
+    }
 }
 
 /// The state that both ends share.
@@ -159,25 +224,6 @@ impl Exchange {
                 let left = until.saturating_duration_since(Instant::now());
                 self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
             }
-        }
-    }
-
-    /// Calls `end`, unless it was called before. Waits until the servers have confirmed, at most
-    /// until `until`.
-    fn end(&self, until: Instant) {
-        let mut state = self.lock();
-        if let Some(end) = state.end.take() {
-            let over = matches!(state.stage, Stage::Lost(..) | Stage::Failed(_) | Stage::Left);
-            if !over {
-                state.stage = Stage::Leaving;
-            }
-            drop(state);
-            self.changed.notify_all();
-            end();
-            state = self.lock();
-        }
-        while matches!(state.stage, Stage::Leaving) && Instant::now() < until {
-            state = self.wait(state, Some(until));
         }
     }
 }
@@ -334,10 +380,12 @@ impl fmt::Debug for Desk {
 
 /// The end of a request that the program uses. Dropping it withdraws the request.
 pub struct PendingRequest {
-    exchange: Arc<Exchange>,
+    ours: Ours,
     asked: Instant,
     /// Whether the request has become a holding. Then the holding ends it.
     taken: bool,
+    /// For a task: it cannot run the backend's tasks.
+    running: Option<Running>,
 }
 
 impl PendingRequest {
@@ -347,11 +395,8 @@ impl PendingRequest {
     /// # Errors
     /// The error that the task reported, or [`RoomError::TimedOut`].
     pub fn submitted(mut self) -> Result<Submitted, RoomError> {
-        let mut state = self.exchange.lock();
-        while matches!(state.stage, Stage::Asked) && !self.too_late() {
-            state = self.exchange.wait(state, self.exchange.patience.deadline());
-        }
-        drop(state);
+        let deadline = self.ours.exchange.patience.deadline();
+        self.ours.wait_while(|stage| matches!(stage, Stage::Asked), deadline);
         match self.look() {
             Some(result) => result.map(Submitted::Granted),
             None if self.too_late() => Err(RoomError::TimedOut { waited: self.asked.elapsed() }),
@@ -361,23 +406,25 @@ impl PendingRequest {
 
     /// As [`submitted`](PendingRequest::submitted), but it does not wait for the servers. The
     /// result is that of [`Backend::begin`](crate::Backend::begin).
-    pub fn begun(self) -> Submitted {
+    pub fn begun(mut self) -> Submitted {
+        self.running = self.ours.runner.clone().map(Runner::keep_running);
         Submitted::Waiting(Box::new(self))
     }
 
     /// Requests without patience are not checked here. The backend's task answers them.
     fn too_late(&self) -> bool {
-        self.exchange.patience.deadline().is_some_and(|deadline| deadline <= Instant::now())
+        let deadline = self.ours.exchange.patience.deadline();
+        deadline.is_some_and(|deadline| deadline <= Instant::now())
     }
 
     /// The result of the request, if there is one.
     fn look(&mut self) -> Option<Result<Box<dyn Holding>, RoomError>> {
-        let mut state = self.exchange.lock();
+        let mut state = self.ours.exchange.lock();
         if let Some(Grant { epoch, recovered, .. }) = state.take_grant() {
             drop(state);
             self.taken = true;
-            let exchange = Arc::clone(&self.exchange);
-            return Some(Ok(Box::new(RemoteHolding { exchange, epoch, recovered })));
+            let ours = self.ours.clone();
+            return Some(Ok(Box::new(RemoteHolding { ours, epoch, recovered })));
         }
         match &mut state.stage {
             Stage::Asked | Stage::Queued => None,
@@ -390,23 +437,17 @@ impl PendingRequest {
 
 impl Pending for PendingRequest {
     fn holder(&self) -> HolderId {
-        self.exchange.holder.clone()
+        self.ours.exchange.holder.clone()
     }
 
     fn wait(&mut self, until: Option<Instant>) -> Result<Option<Box<dyn Holding>>, RoomError> {
-        let mut state = self.exchange.lock();
-        while matches!(state.stage, Stage::Asked | Stage::Queued)
-            && until.is_none_or(|until| Instant::now() < until)
-        {
-            state = self.exchange.wait(state, until);
-        }
-        drop(state);
+        self.ours.wait_while(|stage| matches!(stage, Stage::Asked | Stage::Queued), until);
         self.look().transpose()
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Box<dyn Holding>, RoomError>> {
         // Set the waker before the check, so that no change is missed.
-        self.exchange.lock().waker = Some(context.waker().clone());
+        self.ours.exchange.lock().waker = Some(context.waker().clone());
         match self.look() {
             Some(result) => Poll::Ready(result),
             None if self.too_late() => {
@@ -420,7 +461,7 @@ impl Pending for PendingRequest {
 impl Drop for PendingRequest {
     fn drop(&mut self) {
         if !self.taken {
-            self.exchange.end(Instant::now() + PATIENCE_OF_DROP);
+            self.ours.end(Instant::now() + PATIENCE_OF_DROP);
         }
     }
 }
