@@ -1,8 +1,8 @@
 //! Anderson's array lock.
 //!
 //! T. E. Anderson, "The performance of spin lock alternatives for shared-memory multiprocessors",
-//! IEEE Transactions on Parallel and Distributed Systems 1(1), 1990. Dvir and Taubenfeld compare
-//! their locks with it.
+//! IEEE Transactions on Parallel and Distributed Systems 1(1), 1990. Section 5 of Dvir's thesis
+//! (2018) describes it.
 //!
 //! * **Promises** mutual exclusion, FIFO order and a bounded exit for a fixed number of processes.
 //! * **Costs** O(1) remote references with coherent caches and N slots. On distributed memory the

@@ -2,8 +2,9 @@
 //!
 //! T. S. Craig, "Building FIFO and priority-queuing spin locks from atomic swap", University of
 //! Washington TR 93-02-02, 1993, and, independently, P. Magnusson, A. Landin and E. Hagersten,
-//! "Queue locks on cache coherent multiprocessors", IPPS 1994. Dvir and Taubenfeld compare their
-//! locks with it: like their second, a process that leaves takes its predecessor's node along.
+//! "Queue locks on cache coherent multiprocessors", IPPS 1994. Section 5 of Dvir's thesis (2018)
+//! describes it. As in the thesis's second lock, a process that leaves takes its predecessor's node
+//! along.
 //!
 //! * **Promises** mutual exclusion, FIFO order and a bounded exit for any number of processes.
 //! * **Costs** O(1) remote references with coherent caches and one node per process and one more.
