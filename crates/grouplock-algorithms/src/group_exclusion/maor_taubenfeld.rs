@@ -21,10 +21,11 @@
 //!
 //! The test `the_printed_algorithm_lets_two_sessions_in` runs this table. Three processes are
 //! enough if a itself returns and requests t. After its queue is lost, the algorithm may follow a
-//! null pointer (lines 40, 46): this text panics there.
+//! null pointer (lines 40, 43, 47): this text panics there.
 //!
 //! # Orderings
-//! Every access is sequentially consistent, as in the paper's model: a specimen is not tuned.
+//! Every access is sequentially consistent, as in the paper's model, except those to the flag `go`.
+//! A specimen is not tuned.
 
 use crate::dvir_taubenfeld_1_swap::DvirTaubenfeld1Swap;
 use crate::memory::Ordering::SeqCst;
