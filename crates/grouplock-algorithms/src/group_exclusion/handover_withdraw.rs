@@ -1,9 +1,10 @@
 //! [`handover`](super::handover) whose waiters can withdraw.
 //!
-//! Maor and Taubenfeld leave an abortable algorithm of constant cost as an open problem (DISC 2021,
-//! section 5). This one is ours. A waiter that withdraws takes the exit lock and unlinks its node.
-//! So exits and withdrawals exclude each other, and a withdrawal competes with two processes that
-//! hold no lock:
+//! Ours. Maor and Taubenfeld write that an abortable algorithm that keeps the properties of theirs
+//! would be interesting (DISC 2021, section 5).
+//!
+//! A waiter that withdraws takes the exit lock and unlinks its node. So exits and withdrawals
+//! exclude each other, and a withdrawal competes with two processes that hold no lock:
 //!
 //! * its **predecessor** in line 12, which may be enabling it: one compare-and-swap on `link`
 //!   decides (line 27);
@@ -84,8 +85,8 @@
 //! 6. *The reserve suffices.* Take the processes that hold passed nodes or will reach nodes marked
 //!    `FORWARD`, in the order of the queue. The nodes of the i-th come from processes whose
 //!    requests were directly before it, one from each, and none of these is one of the first i. So
-//!    there are at most (N-1) + (N-2) + … = N(N-1)/2 nodes. Exploration checks this: simulated
-//!    memory has exactly so many.
+//!    there are at most (N-1) + (N-2) + … = N(N-1)/2 nodes. Exploration checks this: its memory has
+//!    exactly so many.
 //!
 //! # Orderings
 //! As in `handover`, line 1 is relaxed, and the releases of lines 2, 5 and 7 publish it. The user
