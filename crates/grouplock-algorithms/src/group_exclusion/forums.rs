@@ -36,10 +36,9 @@
 //!  8  open[f] := in[f]                        all who have a ticket are accepted
 //! ```
 //!
-//! Why L slots suffice: at most one process of each forum is between lines 4 and 6, and at least
-//! one process is inside while others wait there. So no two of them have the same slot. The
-//! counters are 64 bits wide and only grow: at a billion passages a second they last five
-//! centuries.
+//! Why L slots suffice: at most one process of each forum is between lines 4 and 6, and those that
+//! are there have consecutive tickets. So no two of them have the same slot. The counters are 64
+//! bits wide and only grow: at a billion passages a second they last five centuries.
 //!
 //! # Orderings
 //! Line 9 releases what the holders did, and the last of them acquires it. The release of the flag

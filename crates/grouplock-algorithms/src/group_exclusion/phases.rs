@@ -26,7 +26,7 @@
 //! The numbers at the ends of lines are those of the pseudo-code in `docs/algorithms/phases.md`.
 //!
 //! # Orderings
-//! As in `grouplock`: every step on the word is a read-modify-write, so each continues the release
+//! As in `grouplock`: every write of the word is a read-modify-write, so each continues the release
 //! sequences before it. Leaving (21) is a release. Entering (2), locking (23) and changing (4, 27,
 //! 35) are acquires. The last unlock (40) or change of name (6) released what a process reads under
 //! `LOCKED`. A waiter learns of a grant by an acquire (13) of what 38 released.
