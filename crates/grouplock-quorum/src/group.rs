@@ -23,7 +23,7 @@
 //! Epochs: the epoch of a stage is one more than the highest that its arbiters know. The quorum of
 //! the stage before has a common arbiter with this one. That arbiter voted again after the RELEASE
 //! with that stage's epoch. Or it took its vote back and leapt past that epoch, which was at most
-//! [`LEAP`] above what it knew. So epochs grow strictly from stage to stage in the whole cluster.
+//! [`LEAP`] above what it knew. So epochs grow strictly from stage to stage in the whole room.
 
 mod arbiters;
 
