@@ -1,7 +1,7 @@
 //! What a paper claims for its algorithm, as data.
 //!
-//! A claim is the paper's statement, not ours. If an exploration has shown that a claim is false,
-//! the value is [`Claim::Refuted`], with the page of the counterexample.
+//! A claim is the paper's statement; for a text of ours it is our own. If an exploration has shown
+//! that a claim is false, the value is [`Claim::Refuted`], with the page of the counterexample.
 
 use core::fmt;
 

@@ -1,4 +1,5 @@
-//! Published mutual exclusion and *group* mutual exclusion algorithms, each written once.
+//! Published mutual exclusion and *group* mutual exclusion algorithms, and some of ours, each
+//! written once.
 //!
 //! In group mutual exclusion a process requests a *session*. Processes of one session share the
 //! critical section; different sessions exclude each other. In a mutex every process has a session
@@ -57,7 +58,7 @@
 //! * [`memory`]: shared memory as the papers have it, real or simulated. The algorithms use nothing
 //!   else.
 //! * [`raw`]: the traits of an algorithm. [`Mutual`] and [`Group`] make it safe to use.
-//! * [`claims`]: what each paper claims for its algorithm, as data.
+//! * [`claims`]: what is claimed for each algorithm, as data.
 //! * [`monitor`]: properties of an execution, and a driver that checks locks on real threads.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]

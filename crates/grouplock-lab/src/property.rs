@@ -38,19 +38,20 @@
 //! [`Outcome::checked`](crate::Outcome::checked) says which properties were checked.
 //!
 //! # Withdrawal
-//! If waiters can withdraw, an exploration allows that at every such wait, at any moment. From then
-//! on the process is neither entering nor leaving until it is inside or idle. A withdrawn request
-//! does not count: an order of service is violated only if a process that was overtaken enters
-//! after all. The four properties of *some* process hold only while no process withdraws. While one
-//! does, [`GroupBoundedAbort`](Property::GroupBoundedAbort) requires some process that can complete
-//! what it does.
+//! If waiters can withdraw, an exploration allows that at every such wait: on a flag at any moment,
+//! on a register after any read that did not end the wait. From then on the process is neither
+//! entering nor leaving until it is inside or idle. A withdrawn request does not count: an order of
+//! service is violated only if a process that was overtaken enters after all. The four properties
+//! of *some* process hold only while no process withdraws. While one does,
+//! [`GroupBoundedAbort`](Property::GroupBoundedAbort) requires some process that can complete what
+//! it does.
 //!
 //! # Death
-//! If processes may die, an exploration allows that before any step, in any section, as often as
-//! its options say. A process that died inside counts as inside until it is buried. The request of
-//! a dead process does not count. A process that waits where it can learn of a death does not wait
-//! while there is one. No process dies in a cycle: the statements about infinite executions concern
-//! executions with finitely many deaths.
+//! If processes may die, an exploration allows that before any step outside the remainder section,
+//! as often as its options say. A process that died inside counts as inside until it is buried. The
+//! request of a dead process does not count. A process that waits where it can learn of a death
+//! does not wait while there is one. No process dies in a cycle: the statements about infinite
+//! executions concern executions with finitely many deaths.
 //!
 //! # Order
 //! The properties that concern doorways say nothing about a text without a doorway; then they are
