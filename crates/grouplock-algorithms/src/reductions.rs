@@ -45,14 +45,22 @@ impl Names {
     }
 
     /// A session for a process that has just joined a lock. No more sessions are in use than there
-    /// are processes, so even a lock with few sessions has enough.
-    fn take(&self) -> Session {
+    /// are processes.
+    ///
+    /// # Errors
+    /// [`CapacityError::Full`] if all sessions up to `largest` are in use, in a lock that has fewer
+    /// sessions than processes.
+    fn take(&self, largest: u64) -> Result<Session, CapacityError> {
         let mut names = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        names.1.pop().unwrap_or_else(|| {
-            let session = Session::new(names.0).expect("names start above zero and only grow");
-            names.0 += 1;
-            session
-        })
+        if let Some(session) = names.1.pop() {
+            return Ok(session);
+        }
+        if names.0 > largest {
+            return Err(CapacityError::Full { processes: largest as usize });
+        }
+        let session = Session::new(names.0).expect("names start above zero and only grow");
+        names.0 += 1;
+        Ok(session)
     }
 
     fn give_back(&self, session: Session) {
@@ -85,7 +93,14 @@ impl<M: Memory, G: RawGroup<M>> RawMutex<M> for AsMutex<M, G> {
 
     fn join(&self) -> Result<Self::Process, CapacityError> {
         let process = self.group.join()?;
-        Ok(Process { process, session: self.names.take() })
+        match self.names.take(G::LARGEST_SESSION) {
+            Ok(session) => Ok(Process { process, session }),
+            Err(full) => {
+                // SAFETY: it has just joined, and is idle.
+                unsafe { self.group.leave(process) };
+                Err(full)
+            }
+        }
     }
 
     unsafe fn leave(&self, me: Self::Process) {
@@ -96,7 +111,8 @@ impl<M: Memory, G: RawGroup<M>> RawMutex<M> for AsMutex<M, G> {
 
     #[inline]
     unsafe fn acquire(&self, me: &mut Self::Process) {
-        // SAFETY: our part joined when we did and is idle as we are; `Names` keeps sessions small.
+        // SAFETY: our part joined when we did and is idle as we are; `join` took a session that the
+        // lock has.
         unsafe { self.group.enter(&mut me.process, me.session) };
     }
 
@@ -157,10 +173,12 @@ impl<M: Memory, G: RawGroup<M>> AsReadersWriters<G, M> {
     /// A process joins.
     ///
     /// # Errors
-    /// [`CapacityError::Full`] if the lock has as many processes as it was made for.
+    /// [`CapacityError::Full`] if the lock has as many processes as it was made for, or as it has
+    /// sessions for.
     pub fn process(&self) -> Result<ReaderWriter<'_, G, M>, CapacityError> {
         let process = self.group.process()?;
-        Ok(ReaderWriter { process, names: &self.names, as_writer: self.names.take() })
+        let as_writer = self.names.take(G::LARGEST_SESSION)?;
+        Ok(ReaderWriter { process, names: &self.names, as_writer })
     }
 }
 

@@ -8,7 +8,7 @@ use grouplock_algorithms::generalized_bakery::GeneralizedBakery;
 use grouplock_algorithms::handover::Handover;
 use grouplock_algorithms::mcs::Mcs;
 use grouplock_algorithms::memory::Native;
-use grouplock_algorithms::reductions::AsReadersWriters;
+use grouplock_algorithms::reductions::{AsMutex, AsReadersWriters};
 use grouplock_algorithms::rooms::Rooms;
 use grouplock_algorithms::{CapacityError, EnterError, Group, Mutual, Session};
 
@@ -186,4 +186,21 @@ fn a_leaked_writer_keeps_its_session_to_itself() {
     told.recv().expect("it comes");
     let outcome = told.recv_timeout(std::time::Duration::from_millis(200));
     assert!(outcome.is_err(), "a second writer is inside");
+}
+
+#[test]
+fn a_lock_with_few_sessions_serves_no_more_processes_than_it_can_name() {
+    let lock = Mutual::<AsMutex<Native, Rooms<Native, 2>>>::new(3).expect("any number is possible");
+    let mut two = [lock.process(), lock.process()].map(|process| process.expect("it has a name"));
+    assert_eq!(lock.process().map(drop), Err(CapacityError::Full { processes: 2 }));
+    let [first, second] = &mut two;
+    drop(first.acquire().expect("nothing was leaked"));
+    drop(second.acquire().expect("nothing was leaked"));
+    drop(two);
+    assert!(lock.process().is_ok(), "its name is free again");
+
+    let lock = AsReadersWriters::<Rooms<Native, 2>>::new(3).expect("any number is possible");
+    let mut one = lock.process().expect("readers have one session, and it has the other");
+    assert_eq!(lock.process().map(drop), Err(CapacityError::Full { processes: 2 }));
+    drop(one.write().expect("nothing was leaked"));
 }
