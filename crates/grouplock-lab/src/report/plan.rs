@@ -82,9 +82,9 @@ impl Task {
 /// A list of tasks by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// Seconds: every algorithm with two processes, and larger sizes if they are as fast.
+    /// Minutes: each text with two processes or more, at sizes that take seconds.
     Quick,
-    /// Minutes: three processes if that ends, and the counterexamples.
+    /// Hours: three processes if that ends, and the counterexamples.
     Full,
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     /// The algorithms, with any lock inside; all if none is named.
     #[arg(value_name = "ALGORITHM")]
     algorithms: Vec<String>,
-    /// How far to explore: `quick` (seconds) or `full` (minutes).
+    /// How far to explore: `quick` (minutes) or `full` (hours).
     #[arg(long, default_value = "full")]
     plan: Plan,
     /// Explore only, and keep the remote references of the file.

@@ -79,7 +79,7 @@ pub(crate) fn table(arguments: &TableArguments) -> Answer {
 /// Where the results come from.
 #[derive(Debug, Args)]
 pub(crate) struct From {
-    /// How far to explore: `quick` (seconds) or `full` (minutes).
+    /// How far to explore: `quick` (minutes) or `full` (hours).
     #[arg(long, default_value = "quick")]
     plan: Plan,
     /// Explore nothing, and use the results of this file of evidence.
