@@ -16,8 +16,8 @@ pub enum Precedence {
         /// The worth of one step of priority.
         weight: Duration,
     },
-    /// The higher priority always goes first; among equals the longer wait. This is the paper's
-    /// rule. Lower priorities can starve.
+    /// The higher priority always goes first, as in the paper's figures; among equals the longer
+    /// wait. Lower priorities can starve.
     Static,
 }
 

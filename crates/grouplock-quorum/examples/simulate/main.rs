@@ -68,8 +68,8 @@ fn write(out: &Path, seed: u64) -> Result<(), Box<dyn std::error::Error>> {
          ![messages per stage](messages.svg)\n\n\
          ## Waiting, by priority\n\n\
          Seven members, 60 processes, six sessions: five of priority 5 that never pause, one of priority 0. The run takes sixty seconds. \
-         With the paper's static priorities the last session starves: its longest wait grows with \
-         the run. With aging it waits five weights and at most a few stages more.\n\n{waits}\n\
+         With static priorities, as in the paper's figures, the last session starves: its longest \
+         wait grows with the run. With aging it waits five weights and at most a few stages more.\n\n{waits}\n\
          ![longest wait of priority 0](waits.svg)\n\n\
          ## Concurrency\n\n\
          1,000 processes at 31 members, 3 entries each.\n\n{concurrency}\n\
