@@ -18,14 +18,15 @@ use clap::{Args, Parser};
 use grouplock_lab::Options;
 use serde::de::DeserializeOwned;
 
-/// Checks the published algorithms: what they claim, and whether it is true.
+/// Checks published algorithms, and some of ours: what is claimed for them, and whether it is true.
 #[derive(Debug, Parser)]
 #[command(name = "grouplock-lab", version)]
 enum Command {
     /// Lists the algorithms and their claims.
     List(list::Arguments),
     /// Explores every interleaving of a few processes. Exits with 0 if all checked properties hold,
-    /// 1 if one is violated, 3 if a limit ended the exploration, 2 if an argument is wrong.
+    /// 1 if one is violated, 3 if a limit ended the exploration or draws found nothing, 2 if an
+    /// argument is wrong.
     Check(check::Arguments),
     /// Writes the automaton of an algorithm and its properties as a model for another checker.
     /// Exits with 3 if a limit ended the search, 2 if an argument is wrong.
