@@ -9,7 +9,7 @@
 //! between the two, the next owner learns of the death from the latch, finds `Armed` set, and
 //! rebuilds the links. Nothing is rolled back, and that one bit is the only log.
 //!
-//! * **Model.** A process may die before any of its steps, in any section, any number of times. A
+//! * **Model.** Any number of processes may die, each before any of its steps, in any section. A
 //!   system-wide oracle reports it ([`Deaths`]). A dead process does not return. Any waiter
 //!   *buries* it (its place becomes `OUT`). Then the place may go to a new process. This is not the
 //!   model of Golab and Ramaraju (2016). There, no process learns of a crash, and the same process
