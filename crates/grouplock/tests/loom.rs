@@ -3,8 +3,8 @@
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test --release -p grouplock --test loom`, or
 //! `cargo xtask test loom`. Each model has a bound on involuntary switches, or is small enough
-//! without one. It must end within [`LIMIT`]. Some models of three participants take minutes:
-//! `cargo xtask soak` runs them, and then all others without a bound, each for a limited time.
+//! without one. It must end within [`LIMIT`]. `cargo xtask soak` runs all models without a bound,
+//! each for a limited time.
 //!
 //! The data is a cell of loom, which reports unordered accesses. In a model, the queue and the name
 //! inside the lock are such cells, too. There is no clock: `patience` is zero or infinite, and a
