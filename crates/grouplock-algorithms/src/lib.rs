@@ -48,7 +48,7 @@
 //! | [`handover`] | the last one, corrected | group, constant cost: **the one to use** |
 //! | [`handover_withdraw`] | ours, from `handover` | the same, and waiters can withdraw |
 //! | [`recoverable`] | ours: a short form of the protocol of rooms | group, over a [latch]; processes may die |
-//! | [`phases`] | ours: the protocol of `GroupLock` | group, with three of its policies, cancelled requests, exclusive ones, limits and set-up |
+//! | [`phases`] | ours: the protocol of `GroupLock` | group, with two of its policies, cancelled requests, exclusive ones, limits and set-up |
 //!
 //! [`for_each_algorithm!`] lists them for programs.
 //! [`reductions`] turns any group lock into a mutex or a readers-writers lock.
