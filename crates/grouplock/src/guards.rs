@@ -229,8 +229,8 @@ impl<H: Handle<C>, S: Eq + Clone, C: Core<Session = S>, T: ?Sized> Guard<H, S, C
     ///
     /// The new request arrives *before* the old session is left. So no later request enters before
     /// it, unless the [policy](crate::Policy) allows that anyway. Requests that wait already go
-    /// first, as if the guard were dropped. A guard that is the only one, and may enter before the
-    /// waiters, changes its session without a wait for others to leave.
+    /// first, unless the policy lets a new request overtake them. Then a guard that is the only one
+    /// changes its session at once.
     ///
     /// Other holders may have been inside in between, so what was known of the data may be false.
     ///

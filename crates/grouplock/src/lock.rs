@@ -61,18 +61,18 @@ use crate::{
 /// There is no poisoning. If a holder panics, its guard is dropped as usual and the session is
 /// left. If a program must know that an update was interrupted, it must record that in the data.
 ///
-/// The lock runs foreign code: comparisons, clones and destructors of sessions, a function of
-/// priorities, a set-up, and the wakers of tasks.
+/// The lock runs foreign code: comparisons, clones and destructors of sessions, functions of
+/// priorities and [limits](GroupLock::at_most), a set-up, and the wakers of tasks.
 ///
 /// * If a comparison, a clone or a priority panics, the request fails with that panic and the lock
 ///   stays usable. There is one exception: a thread that leaves compares sessions of waiting
 ///   requests. A panic of that comparison ends there, and the two sessions count as different.
 /// * If a set-up panics, the request fails with that panic, and the room is not set up.
-/// * If a waker, its destructor or that of a session panics, the panic hook reports it. It ends
-///   there.
+/// * If a waker, its destructor or that of a session panics, or a limit, the panic hook reports it.
+///   It ends there, and the limit is one.
 ///
-/// Comparisons, clones and priorities may run while the short internal lock is held, so they must
-/// not use the same lock. The lock keeps the last session until another session enters.
+/// Comparisons, clones, priorities and limits may run while the short internal lock is held, so they
+/// must not use the same lock. The lock keeps the last session until another session enters.
 ///
 /// # Misuse
 ///

@@ -12,8 +12,8 @@ use std::time::Duration;
 /// |---|---|---|
 /// | [`Eventual`](Policy::Eventual) | for at most `patience` | lowest: while nobody has waited that long, a free room goes to the thread that comes first |
 /// | [`Fifo`](Policy::Fifo) | never, by a conflicting request | a switch of threads for each change of session |
-/// | [`Batch`](Policy::Batch) | by at most `passes` requests, for the session inside | few changes of session |
-/// | [`BatchFor`](Policy::BatchFor) | for at most `wait`, by requests for the session inside | few changes of session |
+/// | [`Batch`](Policy::Batch) | by at most `passes` conflicting requests | few changes of session |
+/// | [`BatchFor`](Policy::BatchFor) | for at most `wait`, by requests that join their session | few changes of session |
 /// | [`Priority`](Policy::Priority) | by a request of higher priority, until its age makes up for the difference | as `Fifo` |
 ///
 /// ```
