@@ -106,8 +106,8 @@ class Room:
 
         If the room is not set up for the session, `set_up` is called, alone, before other requests of
         the session enter. If this holder leaves as the last one, `tear_down` is called. This call
-        raises what they raise, and the room is left. It raises `Invalid` if the place does not
-        support this.
+        raises what `set_up` raises, and leaving raises what `tear_down` raises. The room is left
+        then. This call raises `Invalid` if the place does not support this.
 
         >>> import tempfile
         >>> place = tempfile.TemporaryDirectory()
