@@ -192,7 +192,7 @@ const SECTIONS: &[Section] = &[
             ),
             (
                 "grouplock run -n -E 75 gpu0 'model A' -c 'infer < in > out'",
-                "Ends with code 75 if another model is loaded.",
+                "Ends with code 75 if it would have to wait for another model.",
             ),
         ],
     },

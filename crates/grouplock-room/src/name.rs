@@ -39,8 +39,8 @@ impl RoomName {
         &self.0
     }
 
-    /// The name as part of a file name. Every byte except ASCII letters, digits, `-`, `_` and inner
-    /// dots is written as `%XX`. Different names have different forms. No form is `.` or `..`,
+    /// The name as part of a file name. Every byte except ASCII letters, digits, `-`, `_` and dots
+    /// that are not the first byte is written as `%XX`. Different names have different forms. No form is `.` or `..`,
     /// begins with a dot, or contains `/`.
     ///
     /// ```

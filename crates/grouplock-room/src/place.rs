@@ -52,7 +52,7 @@ impl Place {
     /// So a login, a cron job and a service of one user find the same rooms.
     ///
     /// # Errors
-    /// On systems without rooms in directories.
+    /// On systems other than Unix.
     pub fn local() -> Result<Self, RoomError> {
         #[cfg(unix)]
         return match nix::unistd::geteuid().as_raw() {
