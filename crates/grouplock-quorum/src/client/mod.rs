@@ -31,8 +31,8 @@ use room::GbpRoom;
 /// needs three PEM files: the authority that signed the certificates of the members, a certificate
 /// of its own, and its key. The place names them, `gbp://host:port?cacert=FILE&cert=FILE&key=FILE`,
 /// or the variables `GROUPLOCK_GBP_CACERT`, `GROUPLOCK_GBP_CERT` and `GROUPLOCK_GBP_KEY` do. The
-/// certificate of the first member must be for the host in the place, or for the value of the
-/// option `name`.
+/// certificate of each host in the place must be for that host, or for the value of the option
+/// `name`.
 ///
 /// ```no_run
 /// use grouplock_room::{Places, RoomOptions};
