@@ -328,6 +328,7 @@ pub trait Opener: Send + Sync {
     /// rooms cannot be removed.
     fn remove(&self, place: &Place, name: &RoomName) -> Result<(), RoomError> {
         _ = (place, name);
-        Err(missing("removing a room"))
+        let what = "removing a room".to_owned();
+        Err(RoomError::Unsupported { backend: self.scheme(), what })
     }
 }

@@ -41,6 +41,23 @@ pub(super) fn what_cannot_be_done_is_refused_at_once(subject: &dyn Subject) {
     assert_empty(subject, &room);
 }
 
+pub(super) fn a_set_up_for_a_name_too_long_is_refused(subject: &dyn Subject) {
+    let room = open(subject, "too long");
+    if !room.capabilities().set_up {
+        return;
+    }
+    let before = snapshot(&room);
+    let alone = room.request("s").alone().enter().expect("it is empty");
+    // Long enough for everything that could stand behind the name.
+    let long = "x".repeat(room.capabilities().longest_session + 4096);
+    let refused = alone.set_prepared(Some(&long));
+    assert!(matches!(refused, Err(RoomError::SessionTooLong { .. })), "{refused:?}");
+    alone.leave().expect("it can be left");
+    let after = snapshot(&room);
+    assert_eq!((before.recent.len(), after.recent.len()), (0, 1), "{after:?}");
+    assert_empty(subject, &room);
+}
+
 pub(super) fn alone_excludes_its_own_name(subject: &dyn Subject) {
     let (room, other) = (open(subject, "alone"), open(subject, "alone"));
     if !room.capabilities().alone {

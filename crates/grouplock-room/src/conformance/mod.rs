@@ -147,6 +147,7 @@ cases! {
     abilities::a_downgrade_lets_others_join_at_once,
     abilities::a_switch_overtakes_nobody,
     abilities::a_set_up_runs_once_and_before_others,
+    abilities::a_set_up_for_a_name_too_long_is_refused,
     abilities::a_failed_set_up_is_tried_again_by_the_next,
     abilities::the_last_one_tears_down,
     abilities::several_rooms_are_entered_in_one_order,

@@ -221,6 +221,10 @@ impl Holding for FileHolding {
     }
 
     fn set_prepared(&self, session: Option<&str>) -> Result<(), RoomError> {
+        let length = session.map_or(0, str::len);
+        if length > SESSION_MAX {
+            return Err(RoomError::SessionTooLong { length, max: SESSION_MAX });
+        }
         self.room.ours()?;
         self.room.verdict().map_err(as_loss)?;
         let mark = self.room.map.word(header::PREPARED);

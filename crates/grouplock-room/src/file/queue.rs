@@ -160,8 +160,6 @@ impl Waiter {
         }
         let targets = latched.bury_in_front(slot)?;
         Line(&mut latched).watch(slot, &targets);
-        let targets: Vec<_> =
-            targets.into_iter().map(|slot| (slot, room.slot(slot).ticket().get())).collect();
         drop(latched);
         let watched = targets.into_iter().all(|target| room.watch(target, &self.nudge));
         // Without a thread it has to check the slots itself.

@@ -8,7 +8,8 @@
 //! a slot from the line also [nudges](super::line::Words::nudge) the waiter that watches it.
 //!
 //! A blocked request cannot be cancelled. So a thread outlives the wait that started it. It serves
-//! later waits for the same slot until the slot's owner is gone.
+//! later waits for the same slot until the slot's owner releases it: the owner may have left and
+//! entered again meanwhile, or the slot may have another owner.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,16 +32,16 @@ pub(super) struct Nudge {
     pub(super) gone: AtomicBool,
 }
 
-/// The waiters that watch one owner; `None` after its end.
+/// The waiters that watch one slot; `None` after its owner has released it.
 type Post = Arc<Mutex<Option<Vec<Weak<Nudge>>>>>;
 
-/// The threads of a handle, by the slot and the ticket that they watch.
+/// The threads of a handle, by the slot that they watch.
 #[derive(Default)]
-pub(super) struct Watchmen(Mutex<HashMap<(u16, u64), Post>>);
+pub(super) struct Watchmen(Mutex<HashMap<u16, Post>>);
 
 impl FileRoom {
     /// Wakes a waiter when the owner of a slot is gone. Returns `false` if no thread can start.
-    pub(super) fn watch(self: &Arc<Self>, target: (u16, u64), nudge: &Arc<Nudge>) -> bool {
+    pub(super) fn watch(self: &Arc<Self>, target: u16, nudge: &Arc<Nudge>) -> bool {
         let mut posts = self.watchmen.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(post) = posts.get(&target) {
             match &mut *post.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -60,7 +61,7 @@ impl FileRoom {
         let theirs = Arc::clone(&post);
         let watch = move || {
             // If this fails, the waiter checks the line now and finds the reason.
-            _ = life::await_end(&file, target.0);
+            _ = life::await_end(&file, target);
             let waiters = theirs.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(room) = room.upgrade() {
                 room.watchmen.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&target);

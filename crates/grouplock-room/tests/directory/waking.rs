@@ -149,6 +149,35 @@ fn a_death_makes_room_for_one_more() {
     });
 }
 
+#[test]
+fn waits_for_one_holder_share_a_thread() {
+    let mut process = Actor::start("waking::impatient", &["impatient"]);
+    assert_eq!(process.hear().as_deref(), Some("1 watch"));
+    assert!(process.end().success());
+}
+
+/// Not a test: a process in which one handle enters again and again, and another waits in vain for
+/// longer than a nap each time.
+#[test]
+fn impatient() {
+    if process::role().is_none() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let open = || Room::open(scratch.path(), "room").expect("it can be opened");
+    let (room, other) = (open(), open());
+    for _ in 0..8 {
+        let inside = room.enter("here").expect("it is empty");
+        let waited = other.request("there").timeout(3 * NAP).enter();
+        assert!(waited.is_err_and(|error| error.is_conflict()));
+        inside.leave().expect("it can be left");
+    }
+    let threads = fs::read_dir("/proc/self/task").expect("/proc is mounted").flatten();
+    let names = threads.filter_map(|thread| fs::read_to_string(thread.path().join("comm")).ok());
+    let watch = names.filter(|name| name.trim_end() == "grouplock-watch").count();
+    process::say(&format!("{watch} watch"));
+}
+
 /// `cargo test --release -p grouplock-room --test directory many_waiters -- --ignored --nocapture`
 #[test]
 #[ignore = "takes half a minute and prints figures"]
