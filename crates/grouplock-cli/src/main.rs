@@ -46,6 +46,9 @@ enum Command {
     /// Shows the holders and the waiters of rooms.
     Status(status::Arguments),
     /// Shows the rooms live, rooms in use first.
+    ///
+    /// Keys: the arrows choose a room, page up and page down scroll its details, Ctrl-Z stops, q
+    /// ends.
     #[cfg(feature = "top")]
     Top(top::Arguments),
     #[cfg(not(feature = "top"))]
@@ -55,7 +58,7 @@ enum Command {
     Enter(descriptor::EnterArguments),
     /// Leaves the holding that a descriptor keeps.
     Leave(descriptor::LeaveArguments),
-    /// Prints the path of the room's file, for `enter`.
+    /// Prints the path of the room's file, for `enter`. Creates the room if it does not exist.
     Path(descriptor::PathArguments),
     /// Enters a room. A process in the background keeps the holding until `release`.
     Acquire(acquire::Arguments),
@@ -68,6 +71,10 @@ enum Command {
     /// Checks the place where rooms live. Exits with 1 if something is wrong.
     Doctor(doctor::Arguments),
     /// Runs one member of a GBP cluster until SIGTERM or SIGINT.
+    ///
+    /// On SIGHUP it reads its certificates again. When it listens, it prints one line that begins
+    /// with `ready:`. Its log goes to stderr. Exit codes: 0 after SIGTERM or SIGINT, 125 if it
+    /// cannot start or its disk fails.
     #[cfg(feature = "gbp")]
     Serve(serve::Arguments),
     #[cfg(not(feature = "gbp"))]

@@ -10,11 +10,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::exit::failed;
 
-/// Runs one member of a GBP cluster until SIGTERM or SIGINT. On SIGHUP it reads its certificates
-/// again.
-///
-/// When it listens, it prints one line that begins with `ready:`. Its log goes to stderr. Exit
-/// codes: 0 after SIGTERM or SIGINT, 125 if it cannot start or its disk fails.
+/// The options of `serve`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The configuration of this member; see docs/gbp-cluster.md.

@@ -50,7 +50,7 @@ pub(crate) struct LeaveArguments {
     repaired: bool,
 }
 
-/// Prints the path of the room's file. Creates the room if it does not exist.
+/// The options of `path`.
 #[derive(Debug, Args)]
 pub(crate) struct PathArguments {
     /// The room.

@@ -77,3 +77,20 @@ fn there_is_a_manual_page_for_each_command() {
     let commands = ["status", "top", "release", "held", "remove", "doctor"];
     assert!(!commands.iter().any(|name| lacks(name)), "each has its exit codes");
 }
+
+#[test]
+fn the_help_says_what_a_command_does_beyond_its_first_line() {
+    let place = Place::new();
+    let mut texts = vec![("path", "Creates the room")];
+    if cfg!(feature = "top") {
+        texts.push(("top", "page down"));
+    }
+    if cfg!(feature = "gbp") {
+        texts.push(("serve", "begins with `ready:`"));
+    }
+    for (command, text) in texts {
+        let (code, help, _) = place.said(&[command, "--help"]);
+        assert_eq!(code, 0, "{command}");
+        assert!(help.split_whitespace().collect::<Vec<_>>().join(" ").contains(text), "{help}");
+    }
+}

@@ -18,8 +18,7 @@ use crate::place::At;
 use screen::{Key, Screen};
 use view::View;
 
-/// Shows the rooms live, rooms in use first. Keys: the arrows choose a room, page up and page down
-/// scroll its details, Ctrl-Z stops, q ends.
+/// The options of `top`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
