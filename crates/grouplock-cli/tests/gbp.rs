@@ -125,6 +125,32 @@ fn session_at(member: usize) -> String {
 }
 
 #[test]
+fn a_set_up_is_refused_at_once_and_a_death_needs_no_repair() {
+    let cluster = Cluster::start();
+    let holder = cluster.occupy("build", "release");
+    for option in ["--setup", "--teardown"] {
+        // It is refused before the wait, and the command does not run.
+        for session in ["debug", "release"] {
+            let run = ["run", "-w", "1s", option, "true", "build", session, "--", "echo", "ran"];
+            let (code, said, trouble) = cluster.said(&run);
+            assert_eq!((code, said.as_str()), (125, ""), "{option} {session}: {trouble}");
+            assert!(
+                trouble.contains("gbp rooms cannot do this: set-up and tear-down"),
+                "{trouble}"
+            );
+        }
+    }
+    holder.send(Signal::SIGKILL);
+    // A death is reported once, so there is nothing to acknowledge.
+    let run = ["run", "--repaired", "build", "debug", "-c", "echo $GROUPLOCK_RECOVERED_SESSION"];
+    let (code, said, trouble) = cluster.said(&run);
+    assert_eq!((code, said.as_str()), (0, "release\n"), "{trouble}");
+    let (code, _, trouble) = cluster.said(&["remove", "build"]);
+    assert_eq!(code, 125, "{trouble}");
+    assert!(trouble.contains("gbp rooms cannot do this: removing a room"), "{trouble}");
+}
+
+#[test]
 fn commands_share_a_session_and_exclude_others() {
     let cluster = Cluster::start();
     let (code, said, trouble) = cluster.said(&[

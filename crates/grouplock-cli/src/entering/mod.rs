@@ -47,6 +47,8 @@ pub(crate) struct RoomRequest {
     pub(crate) session: String,
     pub(crate) alone: bool,
     pub(crate) at_most: Option<NonZeroU32>,
+    /// Whether there is a set-up or a tear-down.
+    pub(crate) prepares: bool,
     pub(crate) options: RoomOptions,
     pub(crate) priority: i32,
     pub(crate) expected: Option<Duration>,
@@ -143,6 +145,10 @@ impl Entering<'_> {
         }
         if let Some(expected) = request.expected {
             entry = entry.expected(expected);
+        }
+        if request.prepares && !room.capabilities().set_up {
+            // The request is refused now, with the usual message, and not after the wait.
+            entry = entry.set_up(|| Ok(()));
         }
         let started = Instant::now();
         let mut entry = pin!(entry.enter_async());

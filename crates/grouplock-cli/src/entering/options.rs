@@ -132,6 +132,7 @@ impl Entrance {
             session: self.session.clone().unwrap_or_default(),
             alone: self.exclusive,
             at_most: self.at_most.and_then(NonZeroU32::new),
+            prepares: false,
             options,
             priority: self.priority,
             expected: self.duration,

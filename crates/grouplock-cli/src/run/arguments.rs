@@ -73,7 +73,8 @@ impl Arguments {
             Some(text) => vec![text.to_string_lossy()],
             None => self.command.iter().map(|word| word.to_string_lossy()).collect(),
         };
-        let first = self.entrance.request(&words.join(" "))?;
+        let prepares = self.setup.is_some() || self.teardown.is_some();
+        let first = RoomRequest { prepares, ..self.entrance.request(&words.join(" "))? };
         let other = |names: &[String]| RoomRequest {
             room: names[0].clone(),
             session: names[1].clone(),
