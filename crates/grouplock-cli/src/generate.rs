@@ -109,7 +109,8 @@ const SECTIONS: &[Section] = &[
             ("0", "The room is held, and the token was printed."),
             ("124", "Not admitted in time; --conflict-exit-code replaces it."),
             ("125", "Failure of grouplock itself, wrong arguments included."),
-            ("128 + n", "Signal n ended the wait."),
+            ("by a signal", "The signal ended the wait."),
+            ("128 + n", "Signal n ended the wait of its keeper."),
         ],
     },
     Section {

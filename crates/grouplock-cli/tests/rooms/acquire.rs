@@ -1,6 +1,7 @@
 //! `grouplock acquire` and `grouplock release`.
 
 use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -193,6 +194,11 @@ fn an_acquire_that_cannot_is_124_and_leaves_nobody() {
     drop(waiting);
     until("the keeper has withdrawn", || place.waiters("r") == 0);
     until("the keeper has ended", || mentioning(&session).is_empty());
+    let waiting = Running::start(place.grouplock(&["acquire", "r", &session]));
+    until("it waits", || place.waiters("r") == 1);
+    waiting.send(Signal::SIGTERM);
+    assert_eq!(waiting.ending().signal(), Some(Signal::SIGTERM as i32));
+    until("the keeper has withdrawn", || place.waiters("r") == 0);
     drop(holder);
 }
 
