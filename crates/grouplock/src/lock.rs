@@ -68,8 +68,8 @@ use crate::{
 ///   stays usable. There is one exception: a thread that leaves compares sessions of waiting
 ///   requests. A panic of that comparison ends there, and the two sessions count as different.
 /// * If a set-up panics, the request fails with that panic, and the room is not set up.
-/// * If a waker, its destructor or that of a session panics, or a limit, the panic hook reports it.
-///   It ends there, and the limit is one.
+/// * If a waker, its destructor, that of a session or a limit panics, the panic hook reports it. It
+///   ends there, and a limit counts as one.
 ///
 /// Comparisons, clones, priorities and limits may run while the short internal lock is held, so they
 /// must not use the same lock. The lock keeps the last session until another session enters.
