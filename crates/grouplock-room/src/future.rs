@@ -19,7 +19,7 @@ use crate::room::Room;
 ///
 /// # Cancel safety
 /// Dropping the future withdraws the request before `drop` returns. If the request was already
-/// granted, the room is left.
+/// granted, the room is left. On servers, `drop` waits at most two seconds for their answer.
 #[must_use = "futures do nothing unless polled"]
 pub struct Enter {
     room: Room,
