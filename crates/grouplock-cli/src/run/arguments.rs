@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "STRING")]
     pub(super) teardown: Option<OsString>,
     /// If the command succeeds, acknowledge the deaths that were reported to it. They are not
-    /// reported again.
+    /// reported again. On servers it does nothing.
     #[arg(long)]
     pub(super) repaired: bool,
     /// What to do with the command if the holding is lost.

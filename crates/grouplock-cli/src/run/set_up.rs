@@ -81,7 +81,7 @@ impl<'a> SetUp<'a> {
         if self.arguments.repaired && ending == Ending::Code(0) {
             for guard in holdings.guards().filter(|guard| !guard.deaths().is_empty()) {
                 match guard.acknowledge() {
-                    // Such a room reports a death once.
+                    // Such a room does not repeat its reports.
                     Ok(()) | Err(RoomError::Unsupported { .. }) => {}
                     Err(error) => return Err(error.into()),
                 }
