@@ -1,7 +1,7 @@
 """A gateway that swaps models. Requests for the loaded model run together, requests for another model wait.
 
-All processes of the machine share the room. So several gateways and jobs from a shell
-(`grouplock run gpu0 "model A" -- …`) can use it together. With `batch:20`, up to 20 requests for the
+This example has a place of its own. Without `at`, all processes of the user share the room: several gateways, and
+jobs from a shell (`grouplock run gpu0 "model A" -- …`). With `batch:20`, up to 20 requests for the
 loaded model overtake a request for another model. So there are few swaps, and no request waits forever.
 
     python gateway.py [REQUESTS]

@@ -2,7 +2,7 @@
 
     pytest -n 4 test_schemas.py
 
-Tests of one schema run together, in all workers and in other runs on this machine. Tests of the other schema wait.
+Tests of one schema run together, in all workers and in other runs of this user. Tests of the other schema wait.
 The first test that enters creates the schema, and the last one that leaves drops it. With `batch:8`, tests of the
 current schema go first, until a waiting test was overtaken eight times. So a schema is created a few times, not for
 every test.

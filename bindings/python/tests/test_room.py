@@ -51,7 +51,7 @@ def test_errors_have_the_words_of_the_program(tmp_path):
     with pytest.raises(grouplock.NoSuchRoom, match="there is no room `r`"):
         grouplock.Room("r", existing=True)
     grouplock.Room("r", policy="batch:3")
-    with pytest.raises(grouplock.Invalid, match="a room keeps the policy"):
+    with pytest.raises(grouplock.Invalid, match="the room has the policy"):
         grouplock.Room("r", policy="fifo")
 
 

@@ -3,8 +3,8 @@
     @pytest.mark.room("database", "schema 41")
     def test_with_schema_41(): ...
 
-Tests of the same session run together, also in the workers of pytest-xdist and in other runs on the
-machine. Tests of another session wait. The fixture `inside` is the holding. The marker has the options
+Tests of the same session run together, also in the workers of pytest-xdist and in other runs of the same
+user on the machine. Tests of another session wait. The fixture `inside` is the holding. The marker has the options
 of `grouplock.Room` (`at`, `policy`) and of `enter` (`timeout`, `priority`).
 """
 
