@@ -115,11 +115,11 @@ pub enum RoomError {
 
     /// The file system is full, or a quota is used up.
     #[error(
-        "no space left to create `{path}`, which takes {bytes} bytes; nothing was left behind",
+        "no space left for `{path}`, which needs {bytes} bytes; nothing was left behind",
         path = .path.display()
     )]
     NoSpace {
-        /// The new file.
+        /// The file, which is new or must grow.
         path: PathBuf,
         /// Its size.
         bytes: u64,
@@ -215,9 +215,7 @@ pub enum RoomError {
     },
 
     /// The room does not have the policy that was asked for.
-    #[error(
-        "the room has the policy {has}, not {asked}: a room keeps the policy it was created with"
-    )]
+    #[error("the room has the policy {has}, not {asked}; ask for that policy, or for none")]
     PolicyMismatch {
         /// The room's policy.
         has: Policy,

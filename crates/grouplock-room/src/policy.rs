@@ -8,7 +8,7 @@ use crate::duration::parse_duration;
 use crate::error::RoomError;
 
 /// The order in which a room admits requests. It belongs to the room, and is fixed when the room is
-/// created.
+/// created. Rooms on servers have the policy of the servers.
 ///
 /// Every policy promises: no request waits forever, unless a holder stays forever. A request that
 /// finds the room empty and without waiters enters at once.

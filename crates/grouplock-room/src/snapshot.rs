@@ -153,7 +153,8 @@ pub struct Snapshot {
     pub waiting: Vec<Phase>,
     /// Phases that have ended, the oldest first. The backend remembers a limited number.
     pub recent: Vec<PastPhase>,
-    /// The number of noticed deaths inside since the room was created.
+    /// The number of noticed deaths inside since the room was created. Servers may have forgotten
+    /// earlier ones.
     pub deaths: u64,
     /// When it was taken.
     #[cfg_attr(feature = "serde", serde(serialize_with = "form::moment"))]
