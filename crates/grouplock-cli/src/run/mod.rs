@@ -249,6 +249,10 @@ fn environment(holdings: &Holdings, previous: Option<&str>) -> Vec<(String, Opti
             held = Some(OuterHolding::variable(held.as_deref(), request, epoch, &holder));
         }
         let ours = variables(request, epoch, &holder, holding.recovered());
+        if index == 0 {
+            // An outer run may have had more rooms than this one.
+            all.extend(numbered(ours.iter().map(|(name, _)| *name)).map(|name| (name, None)));
+        }
         all.extend(ours.into_iter().map(|(name, value)| match index {
             0 => (name.to_owned(), value),
             _ => (format!("{name}_{}", index + 1), value),
@@ -258,4 +262,15 @@ fn environment(holdings: &Holdings, previous: Option<&str>) -> Vec<(String, Opti
     let place = holdings.0.first().map(|(request, _)| request.place.to_string());
     all.push((variables::AT.to_owned(), place));
     all
+}
+
+/// The variables of this process that have one of these names and a number at the end.
+fn numbered<'a>(names: impl Iterator<Item = &'a str>) -> impl Iterator<Item = String> {
+    let names: Vec<&str> = names.collect();
+    let ours = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    ours.filter(move |name| {
+        name.rsplit_once('_').is_some_and(|(name, number)| {
+            names.contains(&name) && number.bytes().all(|byte| byte.is_ascii_digit())
+        })
+    })
 }

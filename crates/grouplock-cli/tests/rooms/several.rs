@@ -137,3 +137,17 @@ fn what_several_rooms_cannot_be_is_refused() {
         assert!(trouble.contains(expected), "{arguments:?}: {trouble}");
     }
 }
+
+#[test]
+fn a_run_inside_shows_the_variables_of_its_own_rooms_only() {
+    let place = Place::new();
+    let program = env!("CARGO_BIN_EXE_grouplock");
+    let inner = format!("'{program}' run c z -- env");
+    let (code, shown, trouble) = place.said(&["run", "a", "x", "--and", "b", "y", "-c", &inner]);
+    assert_eq!(code, 0, "{trouble}");
+    assert!(shown.contains("\nGROUPLOCK_ROOM=c\n"), "{shown}");
+    assert!(!shown.contains("_2="), "{shown}");
+    let inner = format!("'{program}' run c z --and d w -- env");
+    let (_, shown, _) = place.said(&["run", "a", "x", "--and", "b", "y", "-c", &inner]);
+    assert!(shown.contains("\nGROUPLOCK_ROOM_2=d\n"), "{shown}");
+}
