@@ -9,14 +9,14 @@
 //!                          no call for REST, or `needed`
 //!   the client's thread:   rest ─────────────────────────▶ run the tasks
 //!                            ◀─────────────────────────────
-//!                                     a call ended
+//!                                     a call begins
 //!   a thread that waits:   take the seat, run the tasks until the answer, give the seat back
 //! ```
 //!
-//! The client's thread rests after a call, because the next call of the same thread often comes
-//! soon. It is still responsible for everything that nobody waits for: renewals and watches. They
-//! are late by [`REST`] at most. It does not rest while a request waits whose thread does not run
-//! the tasks: that of a task of another executor, or of a second thread.
+//! The client's thread also rests after a call, because the next call of the same thread often
+//! comes soon. It is still responsible for everything that nobody waits for: renewals and watches.
+//! They are late by [`REST`] at most. It does not rest while a request waits whose thread does not
+//! run the tasks: that of a task of another executor, or of a second thread.
 //!
 //! Invariants:
 //! 1. The client's thread rests only while `needed` is 0.
@@ -66,7 +66,7 @@ struct State {
 /// What the client's thread does.
 #[derive(Debug, PartialEq, Eq)]
 enum ClientThread {
-    /// It runs the tasks, or will when the thread with the seat has its answer.
+    /// It runs the tasks, unless the thread with the seat does.
     Runs,
     /// It sleeps until [`REST`] after the last call.
     Rests,
@@ -106,9 +106,12 @@ impl Runner {
         let mut turn = async || {
             tokio::select! {
                 biased;
-                () = &mut end => true,
-                () = self.released.notified() => false,
+                () = &mut end => return true,
+                () = self.released.notified() => {}
             }
+            // What the caller waits for goes to the servers first. Meanwhile the caller wakes up.
+            tokio::task::yield_now().await;
+            false
         };
         loop {
             // First: the thread that started the client calls soon.
@@ -166,7 +169,12 @@ impl Runner {
         if !outside || !self.is_ours() {
             return None;
         }
-        self.lock().last_call.take().map(|_| Seat(self))
+        let mut state = self.lock();
+        state.last_call.take()?;
+        if state.client == ClientThread::Runs && state.needed == 0 {
+            self.released.notify_one();
+        }
+        Some(Seat(self))
     }
 }
 
@@ -177,10 +185,8 @@ impl Drop for Seat<'_> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.last_call = Some(Instant::now());
-        match state.client {
-            ClientThread::Runs if state.needed == 0 => self.0.released.notify_one(),
-            ClientThread::RestsDuringCall => self.0.changed.notify_one(),
-            ClientThread::Runs | ClientThread::Rests => {}
+        if state.client == ClientThread::RestsDuringCall {
+            self.0.changed.notify_one();
         }
     }
 }
@@ -194,8 +200,8 @@ impl remote::Runner for Runner {
         let Some(_seat) = self.take_seat() else { return false };
         let ready =
             poll_fn(|context| if is_ready(context) { Poll::Ready(()) } else { Poll::Pending });
-        // While the client's thread has the runtime, `block_on` only polls. It runs the tasks as
-        // soon as the runtime is free.
+        // Until the client's thread has released the runtime, `block_on` only polls. Then it runs the
+        // tasks.
         self.runtime().block_on(async {
             match until {
                 None => ready.await,
