@@ -6,21 +6,21 @@ use crate::memory::context::{Blueprint, BlueprintRegister};
 use crate::value::{MOST_CLASSES, MOST_OBJECTS, Val};
 
 #[derive(Clone, Debug)]
-pub(crate) struct ObjectInfo {
+pub struct ObjectInfo {
     /// Objects of one kind are interchangeable.
-    pub(crate) class: usize,
-    pub(crate) registers: Vec<usize>,
-    pub(crate) name: String,
+    pub class: usize,
+    pub registers: Vec<usize>,
+    pub name: String,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Layout {
-    pub(crate) registers: Vec<BlueprintRegister<Val>>,
-    pub(crate) objects: Vec<ObjectInfo>,
+pub struct Layout {
+    pub registers: Vec<BlueprintRegister<Val>>,
+    pub objects: Vec<ObjectInfo>,
     /// The objects of each kind.
-    pub(crate) classes: Vec<Vec<usize>>,
+    pub classes: Vec<Vec<usize>>,
     /// The registers that lie in no object.
-    pub(crate) globals: Vec<usize>,
+    pub globals: Vec<usize>,
 }
 
 impl Layout {

@@ -24,14 +24,14 @@
 //! * [`registry`]: the algorithms by name. [`ideal`], [`ideal_latch`]: locks that are correct by
 //!   definition.
 
-mod automaton;
+#[doc(hidden)]
+pub mod automaton;
 mod explore;
 pub mod export;
 pub mod ideal;
 pub mod ideal_latch;
-mod layout;
 #[doc(hidden)]
-pub mod local;
+pub mod layout;
 pub mod memory;
 pub mod property;
 pub mod registry;

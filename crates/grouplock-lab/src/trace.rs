@@ -6,7 +6,7 @@ use std::panic::Location;
 use grouplock_algorithms::claims::Text;
 use serde::{Deserialize, Serialize};
 
-use crate::automaton::run::Op;
+use crate::automaton::Op;
 use crate::layout::Layout;
 use crate::value::Val;
 

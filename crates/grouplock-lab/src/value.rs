@@ -1,4 +1,4 @@
-//! Packed values: the contents of a register, and the observations of a process.
+//! Packed values: the contents of a register, and what a process observes of them.
 
 use std::fmt;
 
@@ -9,21 +9,19 @@ use std::fmt;
 /// | 0 | undefined: dead contents, which no process may read |
 /// | 1 to 3 | `NIL` and the two marks that stand beside pointers |
 /// | 16 to 127 | object 0 to 111: in a global state an object itself, in the automaton a *placeholder* for one |
+/// | 128 to 191 | only as an observation: an object that the process does not know, of kind 0 to 63 |
 /// | 256 and up | a number, 256 less |
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Val(pub u32);
 
 const FIRST_OBJECT: u32 = 16;
 const FIRST_CLASS: u32 = 128;
-const FIRST_REQUEST: u32 = 192;
 const FIRST_NUMBER: u32 = 256;
 
 /// The largest number of objects in an exploration.
 pub const MOST_OBJECTS: usize = (FIRST_CLASS - FIRST_OBJECT) as usize;
 /// The largest number of kinds of objects.
-pub const MOST_CLASSES: usize = (FIRST_REQUEST - FIRST_CLASS) as usize;
-/// The largest number of sessions.
-pub const MOST_SESSIONS: u64 = (FIRST_NUMBER - FIRST_REQUEST - 1) as u64;
+pub const MOST_CLASSES: usize = 64;
 
 impl Val {
     pub const UNDEF: Val = Val(0);
@@ -39,6 +37,11 @@ impl Val {
         Val(FIRST_OBJECT + object as u32)
     }
 
+    /// An object of this kind that the process does not know.
+    pub fn stranger(class: usize) -> Self {
+        Val(FIRST_CLASS + class as u32)
+    }
+
     /// The number, or why there is no such value.
     pub fn number(number: u64) -> Result<Self, String> {
         let value = u32::try_from(number).ok().and_then(|n| n.checked_add(FIRST_NUMBER));
@@ -52,6 +55,11 @@ impl Val {
 
     pub fn as_object(self) -> Option<usize> {
         (FIRST_OBJECT..FIRST_CLASS).contains(&self.0).then(|| (self.0 - FIRST_OBJECT) as usize)
+    }
+
+    pub fn as_stranger(self) -> Option<usize> {
+        let class = self.0.checked_sub(FIRST_CLASS)? as usize;
+        (class < MOST_CLASSES).then_some(class)
     }
 
     pub fn as_number(self) -> Option<u64> {
@@ -72,54 +80,10 @@ impl fmt::Debug for Val {
             (Some(mark), ..) => write!(f, "MARK_{mark}"),
             (_, Some(object), _) => write!(f, "@{object}"),
             (_, _, Some(number)) => write!(f, "{number}"),
-            _ => f.write_str("UNDEF"),
+            _ => match self.as_stranger() {
+                Some(class) => write!(f, "an unknown @ of kind {class}"),
+                None => f.write_str("UNDEF"),
+            },
         }
-    }
-}
-
-/// What lets a process continue from a local state.
-///
-/// A value as in [`Val`], with placeholders for the objects that the process knows; or one of:
-///
-/// | code | meaning |
-/// |---|---|
-/// | 0 | the operation is done |
-/// | 4 | a compare-and-swap failed |
-/// | 5 | a compare-and-swap succeeded |
-/// | 6 | on from a merge point |
-/// | 7 | the awaited value has arrived, and the process could have withdrawn |
-/// | 8 | the process withdraws |
-/// | 128 to 191 | an object that the process does not know, of kind 0 to 63 |
-/// | 192 to 255 | the process requests session 0 to 63 |
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Obs(pub u32);
-
-impl Obs {
-    pub const DONE: Obs = Obs(0);
-    pub const FAILED: Obs = Obs(4);
-    pub const SWAPPED: Obs = Obs(5);
-    pub const PASS: Obs = Obs(6);
-    pub const WAITED: Obs = Obs(7);
-    pub const WITHDRAWS: Obs = Obs(8);
-
-    pub fn request(session: u64) -> Self {
-        debug_assert!(session <= MOST_SESSIONS);
-        Obs(FIRST_REQUEST + session as u32)
-    }
-
-    pub fn stranger(class: usize) -> Self {
-        Obs(FIRST_CLASS + class as u32)
-    }
-
-    pub fn value(value: Val) -> Self {
-        Obs(value.0)
-    }
-
-    pub fn as_stranger(self) -> Option<usize> {
-        (FIRST_CLASS..FIRST_REQUEST).contains(&self.0).then(|| (self.0 - FIRST_CLASS) as usize)
-    }
-
-    pub fn as_request(self) -> Option<u64> {
-        (FIRST_REQUEST..FIRST_NUMBER).contains(&self.0).then(|| u64::from(self.0 - FIRST_REQUEST))
     }
 }

@@ -44,7 +44,9 @@
 //! an `await` whose condition keeps something from one round to the next; a handle whose `Debug`
 //! form omits something; code that orders pointers or reads their addresses.
 
-pub(crate) mod run;
+mod run;
+
+pub use run::{Obs, Op};
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -53,17 +55,16 @@ use grouplock_algorithms::memory::Ordering;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::layout::Layout;
-use crate::memory::context::{self, Cue};
+use crate::memory::context;
 use crate::subject::Subject;
 use crate::trace::Section;
-use crate::value::{Obs, Val};
-use run::{Known, Merge, Op, Shown, Stop, execute};
+use run::{Known, Merge, Shown, Stop, execute};
 
-pub(crate) type LocalId = u32;
+pub type LocalId = u32;
 
 /// A register as a process names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Target {
+pub enum Target {
     /// A register that lies in no object.
     Global(usize),
     /// A register in the object that a placeholder represents.
@@ -72,43 +73,43 @@ pub(crate) enum Target {
 
 /// What a process says without taking a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Note {
+pub enum Note {
     Forget(Target),
     DoorwayEnd,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Node {
-    pub(crate) section: Section,
+pub struct Node {
+    pub section: Section,
     /// The requested session; zero in the remainder section.
-    pub(crate) session: u64,
+    pub session: u64,
     /// How many objects it knows.
-    pub(crate) arity: usize,
+    pub arity: usize,
     /// Its next step; none in the remainder section, inside if the exit section has no steps, and
     /// at other merge points, where no process stays.
-    pub(crate) step: Option<(Target, Op)>,
+    pub step: Option<(Target, Op)>,
     /// The ordering of that step in the text. Without a step, the strongest.
-    pub(crate) order: Ordering,
-    pub(crate) at: Option<&'static Location<'static>>,
+    pub order: Ordering,
+    pub at: Option<&'static Location<'static>>,
     /// If it is in an `await`, the head of that `await`. This may be the same state.
-    pub(crate) head: Option<LocalId>,
+    pub head: Option<LocalId>,
 }
 
 /// The target of an observation.
 #[derive(Clone, Debug)]
-pub(crate) struct Edge {
-    pub(crate) target: LocalId,
+pub struct Edge {
+    pub target: LocalId,
     /// For each placeholder of the target, its placeholder in the source. An unknown object counts
     /// as the source's last.
-    pub(crate) env: Box<[u8]>,
+    pub env: Box<[u8]>,
     /// In the placeholders of the source.
-    pub(crate) notes: Box<[Note]>,
-    pub(crate) panic: Option<String>,
+    pub notes: Box<[Note]>,
+    pub panic: Option<String>,
 }
 
 /// Why the automaton cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub enum Trouble {
     /// A process wrote a register that another process was assumed to own. Start again without that
     /// assumption.
     Trespass,
@@ -119,7 +120,7 @@ pub(crate) enum Trouble {
 /// A way to a local state: an earlier way with one more cue. The first ways have no cue.
 #[derive(Clone, Debug)]
 struct Witness {
-    before: Option<(usize, Cue<Val>)>,
+    before: Option<(usize, Obs)>,
     process: usize,
     /// The object that each placeholder represents on this way.
     env: Vec<usize>,
@@ -129,10 +130,10 @@ struct Witness {
 
 type MergeKey = (Merge, Section, u64, String);
 
-pub(crate) struct Automaton {
+pub struct Automaton {
     subject: Subject,
     processes: usize,
-    pub(crate) layout: Arc<Layout>,
+    pub layout: Arc<Layout>,
     nodes: Vec<Node>,
     witnesses: Vec<Witness>,
     ways: Vec<Vec<usize>>,
@@ -149,14 +150,14 @@ pub(crate) struct Automaton {
     reaches: FxHashSet<(u32, LocalId)>,
     /// The number of handles with which passages end over an edge.
     handles: FxHashMap<(LocalId, Obs), usize>,
-    pub(crate) trouble: Option<Trouble>,
+    pub trouble: Option<Trouble>,
     runs: u64,
     /// The length of all texts that distinguish merging edges and merge points.
     told: usize,
 }
 
 /// About how many bytes an edge takes in the table of a stepper.
-pub(crate) const EDGE_BYTES: usize = size_of::<Edge>() + 100;
+pub const EDGE_BYTES: usize = size_of::<Edge>() + 100;
 
 /// The largest number of handles with which one edge to the remainder section is followed: a text
 /// may count without bound there.
@@ -164,7 +165,7 @@ const MOST_HANDLES: usize = 16;
 
 impl Automaton {
     /// The automaton of `subject`, and each process's first local state and environment.
-    pub(crate) fn new(subject: &Subject, processes: usize) -> (Self, Vec<(LocalId, Vec<usize>)>) {
+    pub fn new(subject: &Subject, processes: usize) -> (Self, Vec<(LocalId, Vec<usize>)>) {
         let (instance, blueprint) = context::set_up(|| (subject.make)(processes));
         drop(instance);
         let mut automaton = Automaton {
@@ -207,25 +208,25 @@ impl Automaton {
         (id, env)
     }
 
-    pub(crate) fn node(&self, id: LocalId) -> Node {
+    pub fn node(&self, id: LocalId) -> Node {
         self.nodes[id as usize]
     }
 
     /// How often the real code ran, and how many local states this gave.
-    pub(crate) fn size(&self) -> (u64, usize) {
+    pub fn size(&self) -> (u64, usize) {
         (self.runs, self.nodes.len())
     }
 
     /// About how much memory it takes. A text whose numbers grow without bound has infinitely many
     /// local states.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         let nodes = self.nodes.len() * (size_of::<Node>() + 160);
         let ways = self.witnesses.len() * (size_of::<Witness>() + 64);
         let edges = self.raw.len() * (size_of::<(Edge, Shown)>() + 2 * EDGE_BYTES);
         (nodes + ways + edges + self.told) as u64
     }
 
-    pub(crate) fn edge(&mut self, source: LocalId, obs: Obs) -> Result<Arc<Edge>, Trouble> {
+    pub fn edge(&mut self, source: LocalId, obs: Obs) -> Result<Arc<Edge>, Trouble> {
         if let Some(edge) = self.edges.get(&(source, obs)) {
             return Ok(Arc::clone(edge));
         }
@@ -239,7 +240,7 @@ impl Automaton {
             if target.step.is_some() || target.section == Section::Remainder {
                 break;
             }
-            let on = self.edge(edge.target, Obs::PASS)?;
+            let on = self.edge(edge.target, Obs::Pass)?;
             // An exit section without steps. The process must still be inside for one state.
             let unseen = self.node(on.target).section == Section::Remainder;
             if target.section == Section::Inside && unseen {
@@ -253,7 +254,7 @@ impl Automaton {
     }
 
     /// The edges found so far that lead to states where a process stays, in order.
-    pub(crate) fn edges(&self) -> Vec<(LocalId, Obs, Arc<Edge>)> {
+    pub fn edges(&self) -> Vec<(LocalId, Obs, Arc<Edge>)> {
         let all = self.edges.iter();
         let mut all: Vec<_> = all.map(|(&(from, obs), e)| (from, obs, Arc::clone(e))).collect();
         all.sort_unstable_by_key(|&(from, obs, _)| (from, obs));
@@ -383,7 +384,7 @@ impl Automaton {
         }
         script.reverse();
         let mut shown = self.execute(process, &script, &known).map_err(Trouble::Liveness)?;
-        if obs == Obs::PASS || obs.as_request().is_some() {
+        if obs == Obs::Pass || matches!(obs, Obs::Request(_)) {
             shown.passed = false;
         }
         Ok((shown, Witness { before: Some((way, cue)), process, env: known.0, merged }))
@@ -392,7 +393,7 @@ impl Automaton {
     /// The local state that a run reached, and the source's placeholders of its objects.
     fn target(&mut self, source: LocalId, obs: Obs, shown: &Shown) -> (LocalId, Box<[u8]>) {
         let from = self.node(source);
-        let stranger = usize::from(obs.as_stranger().is_some());
+        let stranger = usize::from(obs.stranger().is_some());
         match &shown.stop {
             Stop::Panic(_) => (source, identity(from.arity)),
             Stop::RoundFailed => {
@@ -454,7 +455,7 @@ impl Automaton {
         self.nodes.len() as LocalId - 1
     }
 
-    fn execute(&mut self, p: usize, script: &[Cue<Val>], known: &Known) -> Result<Shown, String> {
+    fn execute(&mut self, p: usize, script: &[Obs], known: &Known) -> Result<Shown, String> {
         self.runs += 1;
         execute(&self.subject, &self.layout, (self.processes, p), script, known)
     }

@@ -16,14 +16,29 @@ use crate::memory::context::{self, Access, Blueprint, Cue, Operation, Wish};
 use crate::memory::running::{Running, recycle, start};
 use crate::subject::Subject;
 use crate::trace::Section;
-use crate::value::{Obs, Val};
+use crate::value::Val;
 
 /// An operation on packed values. Objects are real objects in a state, and placeholders in the
 /// automaton.
-pub(crate) type Op = Operation<Val>;
+pub type Op = Operation<Val>;
+
+/// What a process observes in a local state, with placeholders for the objects that it knows.
+pub type Obs = Cue<Val>;
+
+impl Obs {
+    /// The kind of the observed object, if the process does not know it.
+    pub(crate) fn stranger(self) -> Option<usize> {
+        match self {
+            Cue::Value(value) => value.as_stranger(),
+            _ => None,
+        }
+    }
+}
 
 impl Op {
-    pub(crate) fn renamed(self, f: impl Fn(usize) -> usize) -> Self {
+    /// The operation with other objects.
+    #[must_use]
+    pub fn renamed(self, f: impl Fn(usize) -> usize) -> Self {
         let Ok(renamed) = self.try_map(|value| Ok::<_, Infallible>(value.map(&f)));
         renamed
     }
@@ -102,7 +117,7 @@ pub(super) fn execute(
     subject: &Subject,
     layout: &Layout,
     (processes, p): (usize, usize),
-    script: &[Cue<Val>],
+    script: &[Obs],
     known: &Known,
 ) -> Result<Shown, String> {
     let (joined, blueprint) = context::set_up(|| (subject.make)(processes));
@@ -172,7 +187,7 @@ pub(super) fn execute(
 fn drive(
     running: &mut Running,
     layout: &Layout,
-    script: &[Cue<Val>],
+    script: &[Obs],
     known: &Known,
     blueprint: &Blueprint,
 ) -> Result<Shown<Result<Wish, Stop>>, String> {
@@ -224,7 +239,7 @@ fn drive(
                     Cue::Waited(false) => section = Section::Withdrawing,
                     _ => {}
                 }
-                cue = Some(unpacked(next, blueprint));
+                cue = Some(next.map(|value| unpack(value, blueprint)));
             }
         }
     };
@@ -236,18 +251,6 @@ fn drive(
     Ok(Shown { stop, handle: String::new(), notes, section, session, passed, in_round })
 }
 
-/// The cue with the address that its object has in this run.
-fn unpacked(cue: Cue<Val>, blueprint: &Blueprint) -> Cue {
-    match cue {
-        Cue::Value(value) => Cue::Value(unpack(value, blueprint)),
-        Cue::Done => Cue::Done,
-        Cue::Swapped(swapped) => Cue::Swapped(swapped),
-        Cue::Waited(waited) => Cue::Waited(waited),
-        Cue::Pass => Cue::Pass,
-        Cue::Request(session) => Cue::Request(session),
-    }
-}
-
 /// The objects that a process knows, by placeholder.
 pub(super) struct Known(pub(super) Vec<usize>);
 
@@ -257,25 +260,14 @@ impl Known {
     }
 
     /// The cue for `obs` in this run. An unknown object becomes known.
-    pub(super) fn cue(&mut self, obs: Obs, layout: &Layout) -> Result<Cue<Val>, String> {
-        if let Some(session) = obs.as_request() {
-            return Ok(Cue::Request(session));
-        }
-        if let Some(class) = obs.as_stranger() {
+    pub(super) fn cue(&mut self, obs: Obs, layout: &Layout) -> Result<Obs, String> {
+        if let Some(class) = obs.stranger() {
             let stranger = layout.classes[class].iter().find(|o| !self.0.contains(o));
             let stranger = *stranger.ok_or("a process knows more objects than there are")?;
             self.0.push(stranger);
             return Ok(Cue::Value(Val::object(stranger)));
         }
-        Ok(match obs {
-            Obs::DONE => Cue::Done,
-            Obs::SWAPPED => Cue::Swapped(true),
-            Obs::FAILED => Cue::Swapped(false),
-            Obs::WAITED => Cue::Waited(true),
-            Obs::WITHDRAWS => Cue::Waited(false),
-            Obs::PASS => Cue::Pass,
-            Obs(value) => Cue::Value(Val(value).map(|placeholder| self.0[placeholder])),
-        })
+        Ok(obs.map(|value| value.map(|placeholder| self.0[placeholder])))
     }
 
     fn target(&self, register: usize, layout: &Layout) -> Result<Target, String> {

@@ -16,8 +16,7 @@
 
 use super::state::{Env, State};
 use super::stepper::Stepper;
-use crate::automaton::LocalId;
-use crate::automaton::run::Op;
+use crate::automaton::{LocalId, Op};
 use crate::ideal_latch;
 use crate::layout::Layout;
 use crate::memory::context::BlueprintRegister;

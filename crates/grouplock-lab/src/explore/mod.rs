@@ -39,7 +39,6 @@ use serde::{Deserialize, Serialize};
 use crate::property::{Properties, Property};
 use crate::subject::Subject;
 use crate::trace::Step;
-use crate::value::MOST_SESSIONS;
 
 /// The reductions. Each can be turned off, to show that it loses nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -277,6 +276,9 @@ pub fn check(subject: &Subject, options: &Options) -> Result<Outcome, CheckError
     let options = fits(subject, options)?;
     Ok(search::run(subject, &options))
 }
+
+/// The largest number of sessions of an exploration.
+const MOST_SESSIONS: u64 = 63;
 
 /// The options that the subject and the memory model allow.
 fn fits(subject: &Subject, options: &Options) -> Result<Options, CheckError> {

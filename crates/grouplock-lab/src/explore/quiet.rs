@@ -6,10 +6,9 @@ use super::Reductions;
 use super::canon::Reach;
 use super::state::State;
 use super::stepper::{Obstacle, Stepper};
-use crate::automaton::run::Op;
-use crate::automaton::{LocalId, Note, Target};
+use crate::automaton::{LocalId, Note, Obs, Op, Target};
 use crate::trace::Section;
-use crate::value::{Obs, Val};
+use crate::value::Val;
 
 /// The largest number of steps that are taken at once: more than a passage takes alone.
 const MOST_QUIET: usize = 100;
@@ -97,14 +96,14 @@ impl Stepper {
         let mut common: Option<Vec<Target>> = None;
         for session in 1..=self.options.sessions {
             let mut targets = Vec::new();
-            let mut edge = self.edge(local, Obs::request(session))?;
+            let mut edge = self.edge(local, Obs::Request(session))?;
             // The placeholders of the present local state, as they were in the remainder section.
             let mut origin = edge.env.to_vec();
             while let Some((Target::Field(placeholder, field), Op::Write(_))) =
                 self.node(edge.target).step
             {
                 targets.push(Target::Field(usize::from(origin[placeholder]), field));
-                edge = self.edge(edge.target, Obs::DONE)?;
+                edge = self.edge(edge.target, Obs::Done)?;
                 origin = edge.env.iter().map(|&from| origin[usize::from(from)]).collect();
             }
             common = Some(match common {

@@ -1,8 +1,7 @@
 //! A global state: the contents of memory and the position of each process.
 
 use super::weak::Buffers;
-use crate::automaton::run::Op;
-use crate::automaton::{LocalId, Target};
+use crate::automaton::{LocalId, Op, Target};
 use crate::layout::Layout;
 use crate::memory::context::BlueprintRegister;
 use crate::value::Val;

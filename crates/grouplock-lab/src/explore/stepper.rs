@@ -8,14 +8,15 @@ use super::bounds::NotedStep;
 use super::deaths::Deaths;
 use super::state::{Env, State};
 use super::{Move, Options, lock};
-use crate::automaton::run::Op;
-use crate::automaton::{Automaton, EDGE_BYTES, Edge, LocalId, Node, Note, Target, Trouble};
+use crate::automaton::{
+    Automaton, EDGE_BYTES, Edge, LocalId, Node, Note, Obs, Op, Target, Trouble,
+};
 use crate::layout::Layout;
 use crate::memory::context::sum;
 use crate::property::{Properties, Property};
 use crate::subject::Subject;
 use crate::trace::{Event, Section, What};
-use crate::value::{Obs, Val};
+use crate::value::Val;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
@@ -230,7 +231,7 @@ impl Stepper {
         if let Some(log) = &mut self.log {
             log.push(Event { process: p, what: What::Request(session) });
         }
-        let edge = self.edge(state.procs[p].local, Obs::request(session))?;
+        let edge = self.edge(state.procs[p].local, Obs::Request(session))?;
         self.arrive(state, p, &edge, None)
     }
 
@@ -240,7 +241,7 @@ impl Stepper {
             let told = self.deaths.is_some();
             log.push(Event { process: p, what: if told { What::Told } else { What::Withdraw } });
         }
-        let edge = self.edge(state.procs[p].local, Obs::WITHDRAWS)?;
+        let edge = self.edge(state.procs[p].local, Obs::Waited(false))?;
         self.arrive(state, p, &edge, None)
     }
 
@@ -252,7 +253,7 @@ impl Stepper {
             if node.section != Section::Inside {
                 return Ok(false);
             }
-            let edge = self.edge(local, Obs::PASS)?;
+            let edge = self.edge(local, Obs::Pass)?;
             self.arrive(state, p, &edge, None)?;
             return Ok(true);
         };
@@ -320,17 +321,15 @@ impl Stepper {
     /// What process `p` observes if its register held `old`: in its placeholders, with the object
     /// that it did not know.
     pub(super) fn observe(&self, state: &State, p: usize, op: Op, old: Val) -> (Obs, Option<u8>) {
-        match op {
-            Op::Cas(expected, _) if expected == old => return (Obs::SWAPPED, None),
-            Op::Cas(..) => return (Obs::FAILED, None),
-            Op::WaitUnless(_) => return (Obs::WAITED, None),
-            Op::Write(_) | Op::WaitFor(_) | Op::AwaitCas(..) => return (Obs::DONE, None),
-            Op::Read | Op::Fas(_) | Op::Faa(..) | Op::WaitOther(_) => {}
-        }
-        let Some(object) = old.as_object() else { return (Obs::value(old), None) };
+        let answer = op.answer(old);
+        let object = if let Obs::Value(value) = answer { value.as_object() } else { None };
+        let Some(object) = object else { return (answer, None) };
         match state.procs[p].env.placeholder(object) {
-            Some(placeholder) => (Obs::value(Val::object(placeholder)), None),
-            None => (Obs::stranger(self.layout.objects[object].class), Some(object as u8)),
+            Some(placeholder) => (Obs::Value(Val::object(placeholder)), None),
+            None => {
+                let stranger = Val::stranger(self.layout.objects[object].class);
+                (Obs::Value(stranger), Some(object as u8))
+            }
         }
     }
 

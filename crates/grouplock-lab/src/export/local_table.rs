@@ -5,14 +5,12 @@ use std::sync::Arc;
 use grouplock_algorithms::claims::Kind;
 use rustc_hash::FxHashMap;
 
-use crate::automaton::run::Op;
-use crate::automaton::{Edge, LocalId, Node, Note};
+use crate::automaton::{Edge, LocalId, Node, Note, Obs, Op};
 use crate::explore::start::Compiled;
 use crate::explore::{Options, lock};
 use crate::layout::Layout;
 use crate::subject::Subject;
 use crate::trace::Section;
-use crate::value::Obs;
 
 pub(super) struct Local {
     pub(super) node: Node,

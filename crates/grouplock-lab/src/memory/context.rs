@@ -74,6 +74,22 @@ impl<V> Operation<V> {
         })
     }
 
+    /// The answer for the process if the register held this.
+    pub(crate) fn answer(self, held: V) -> Cue<V>
+    where
+        V: PartialEq,
+    {
+        match self {
+            Operation::WaitOther(value) if held == value => Cue::Waited(false),
+            Operation::Read | Operation::Fas(_) | Operation::Faa(..) | Operation::WaitOther(_) => {
+                Cue::Value(held)
+            }
+            Operation::Cas(old, _) => Cue::Swapped(held == old),
+            Operation::WaitUnless(value) => Cue::Waited(held == value),
+            Operation::Write(_) | Operation::WaitFor(_) | Operation::AwaitCas(..) => Cue::Done,
+        }
+    }
+
     /// Whether the process has to wait while the register holds `held`.
     pub(crate) fn waits_on(&self, held: &V) -> bool
     where
@@ -113,19 +129,6 @@ impl Operation {
         let Ok(written) = self.try_written(&held, add);
         written
     }
-
-    /// The answer for the process if the register held this.
-    pub(crate) fn answer(self, held: Word) -> Cue {
-        match self {
-            Operation::WaitOther(value) if held == value => Cue::Waited(false),
-            Operation::Read | Operation::Fas(_) | Operation::Faa(..) | Operation::WaitOther(_) => {
-                Cue::Value(held)
-            }
-            Operation::Cas(old, _) => Cue::Swapped(held == old),
-            Operation::WaitUnless(value) => Cue::Waited(held == value),
-            Operation::Write(_) | Operation::WaitFor(_) | Operation::AwaitCas(..) => Cue::Done,
-        }
-    }
 }
 
 /// The sum of two numbers of so many bits.
@@ -134,12 +137,13 @@ pub(crate) fn sum(a: u64, b: u64, bits: u32) -> u64 {
 }
 
 /// What lets a process continue: the answer to its operation, or a command. It is an entry of a
-/// script.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cue<V = Word> {
+/// script, and what a process observes in a local state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cue<V = Word> {
     Done,
     /// It is done, and the register held this.
     Value(V),
+    /// Whether a compare-and-swap succeeded.
     Swapped(bool),
     /// The awaited value has arrived, or the process withdraws.
     Waited(bool),
@@ -147,6 +151,20 @@ pub(crate) enum Cue<V = Word> {
     Pass,
     /// The process leaves its remainder section and requests a session.
     Request(u64),
+}
+
+impl<V> Cue<V> {
+    /// The same cue with another value.
+    pub(crate) fn map<W>(self, f: impl FnOnce(V) -> W) -> Cue<W> {
+        match self {
+            Cue::Done => Cue::Done,
+            Cue::Value(value) => Cue::Value(f(value)),
+            Cue::Swapped(swapped) => Cue::Swapped(swapped),
+            Cue::Waited(waited) => Cue::Waited(waited),
+            Cue::Pass => Cue::Pass,
+            Cue::Request(session) => Cue::Request(session),
+        }
+    }
 }
 
 /// An access, and the line of the program that makes it.
@@ -183,13 +201,13 @@ pub(crate) type Suspend = Yielder<Option<Cue>, Wish>;
 
 /// A register, as it was created. Its first value is a word in a run, and packed in an exploration.
 #[derive(Clone, Debug)]
-pub(crate) struct BlueprintRegister<V = Word> {
-    pub(crate) site: Site,
-    pub(crate) initial: V,
+pub struct BlueprintRegister<V = Word> {
+    pub site: Site,
+    pub initial: V,
     /// The object it lies in, if it was made inside `Memory::allocate`, and its place there.
-    pub(crate) object: Option<(usize, usize)>,
+    pub object: Option<(usize, usize)>,
     /// The text says that its first contents are dead.
-    pub(crate) forgotten: bool,
+    pub forgotten: bool,
 }
 
 impl<V> BlueprintRegister<V> {

@@ -54,12 +54,11 @@ use rustc_hash::FxHashMap;
 
 use super::model::{Model, PerModel};
 use super::{RmrError, named};
-use crate::automaton::run::Op;
-use crate::automaton::{Automaton, Edge, LocalId, Target};
+use crate::automaton::{Automaton, Edge, LocalId, Obs, Op, Target};
 use crate::layout::Layout;
 use crate::subject::Subject;
 use crate::trace::Section;
-use crate::value::{Obs, Val};
+use crate::value::Val;
 use crate::{ideal, registry};
 
 /// What a passage costs at most, whatever the number of processes: proven, see `rmr/bound.rs` for
@@ -142,13 +141,13 @@ enum RegisterKind {
     Field(usize, usize),
 }
 
-/// What a register may hold. A pointer is [`Obs::stranger`] here, whatever object it points to.
+/// What a register may hold. A pointer is [`Val::stranger`] here, whatever object it points to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Contents {
-    all: BTreeSet<Obs>,
-    /// What processes write that do not own the object. [`Obs::FAILED`] represents any
+    all: BTreeSet<Val>,
+    /// What processes write that do not own the object. [`Val::UNDEF`] represents any
     /// compare-and-swap.
-    by_others: BTreeSet<Obs>,
+    by_others: BTreeSet<Val>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -179,22 +178,21 @@ impl PassageState {
     }
 
     /// The value, as it is in [`Contents`].
-    fn told(&self, value: Val) -> Obs {
-        let class = value.as_object().map(|object| self.known[object].class);
-        class.map_or(Obs::value(value), Obs::stranger)
+    fn told(&self, value: Val) -> Val {
+        value.as_object().map_or(value, |object| Val::stranger(self.known[object].class))
     }
 
     /// What this process may observe if the register holds `told`.
-    fn seen(&self, told: Obs) -> impl Iterator<Item = Obs> {
+    fn seen(&self, told: Val) -> impl Iterator<Item = Val> {
         let class = told.as_stranger();
         let alike = (0..self.known.len()).filter(move |&o| Some(self.known[o].class) == class);
-        std::iter::once(told).chain(alike.map(|object| Obs::value(Val::object(object))))
+        std::iter::once(told).chain(alike.map(Val::object))
     }
 
     /// Where `obs` leads over `edge`.
     fn after(&self, obs: Obs, edge: &Edge) -> Self {
         let mut known = self.known.clone();
-        known.extend(obs.as_stranger().map(|class| KnownObject { class, own: false }));
+        known.extend(obs.stranger().map(|class| KnownObject { class, own: false }));
         let mut touched = BTreeMap::new();
         for (&target, &read) in &self.touched {
             let Target::Field(object, field) = target else {
@@ -266,7 +264,7 @@ impl PathSearch {
         while let Some(idle) = self.idle.get(next).cloned() {
             next += 1;
             for session in 1..=sessions {
-                let begun = self.follow(&idle, Obs::request(session))?.ok_or(Unproven)?;
+                let begun = self.follow(&idle, Obs::Request(session))?.ok_or(Unproven)?;
                 self.passage = most(self.passage, self.longest(begun)?);
             }
         }
@@ -284,7 +282,7 @@ impl PathSearch {
         let node = self.automaton.node(state.local);
         let Some((target, op)) = node.step.filter(|_| node.section != Section::Remainder) else {
             if node.section == Section::Inside {
-                let left = self.follow(&state, Obs::PASS)?;
+                let left = self.follow(&state, Obs::Pass)?;
                 return left.map_or(Ok([0; 4]), |left| self.longest(left));
             }
             state.touched.clear();
@@ -334,14 +332,14 @@ impl PathSearch {
         state: &PassageState,
         target: Target,
         op: Op,
-    ) -> Result<Vec<(Obs, Option<Obs>)>, Unproven> {
+    ) -> Result<Vec<(Val, Option<Obs>)>, Unproven> {
         let contents = self.cells.entry(state.cell(target)).or_default();
         if let Op::Write(value) | Op::Fas(value) | Op::Cas(_, value) = op {
             let told = state.told(value);
             contents.all.insert(told);
             if !state.is_own(target) {
                 contents.by_others.insert(told);
-                contents.by_others.extend(matches!(op, Op::Cas(..)).then_some(Obs::FAILED));
+                contents.by_others.extend(matches!(op, Op::Cas(..)).then_some(Val::UNDEF));
             }
         }
         if contents.all.len() > MOST_VALUES {
@@ -350,22 +348,25 @@ impl PathSearch {
         let all = contents.all.iter().copied();
         Ok(match op {
             Op::Read | Op::Fas(_) => {
-                all.flat_map(|told| state.seen(told).map(move |seen| (told, Some(seen)))).collect()
+                let seen = |told| state.seen(told).map(move |seen| (told, Some(Obs::Value(seen))));
+                all.flat_map(seen).collect()
             }
             Op::WaitFor(value) => {
                 let value = state.told(value);
-                all.map(|told| (told, (told == value).then_some(Obs::DONE))).collect()
+                all.map(|told| (told, (told == value).then_some(Obs::Done))).collect()
             }
             Op::WaitUnless(value) => {
                 let value = state.told(value);
                 all.flat_map(|told| {
-                    let waited = (told == value).then_some(Obs::WAITED);
-                    [(told, waited), (told, Some(Obs::WITHDRAWS))]
+                    let waited = (told == value).then_some(Obs::Waited(true));
+                    [(told, waited), (told, Some(Obs::Waited(false)))]
                 })
                 .collect()
             }
-            Op::Write(_) | Op::AwaitCas(..) => vec![(Obs::DONE, Some(Obs::DONE))],
-            Op::Cas(..) => [Obs::SWAPPED, Obs::FAILED].map(|obs| (obs, Some(obs))).into(),
+            Op::Write(_) | Op::AwaitCas(..) => vec![(Val::UNDEF, Some(Obs::Done))],
+            Op::Cas(..) => {
+                [true, false].map(|swaps| (Val::UNDEF, Some(Obs::Swapped(swaps)))).into()
+            }
             // These are numbers without a bound, and a wait for more than one value.
             Op::Faa(..) | Op::WaitOther(_) => return Err(Unproven),
         })
@@ -373,13 +374,13 @@ impl PathSearch {
 
     /// Whether another process may have written this into the register since `state`'s process last
     /// accessed it.
-    fn may_come_from_others(&self, state: &PassageState, target: Target, told: Obs) -> bool {
+    fn may_come_from_others(&self, state: &PassageState, target: Target, told: Val) -> bool {
         let by_others = &self.cells[&state.cell(target)].by_others;
-        !state.is_own(target) || by_others.contains(&told) || by_others.contains(&Obs::FAILED)
+        !state.is_own(target) || by_others.contains(&told) || by_others.contains(&Val::UNDEF)
     }
 
     /// The largest cost of an access; of a read, if the register holds `told`.
-    fn cost(&self, state: &PassageState, target: Target, op: Op, told: Obs) -> PerModel<u64> {
+    fn cost(&self, state: &PassageState, target: Target, op: Op, told: Val) -> PerModel<u64> {
         let is_ideal =
             |register: usize| self.automaton.layout.registers[register].site.name == ideal::NAME;
         match (op, target) {
@@ -409,7 +410,7 @@ fn initial(layout: &Layout) -> BTreeMap<RegisterKind, Contents> {
             RegisterKind::Field(class(object), field)
         });
         let value = register.initial;
-        let told = value.as_object().map_or(Obs::value(value), |o| Obs::stranger(class(o)));
+        let told = value.as_object().map_or(value, |object| Val::stranger(class(object)));
         cells.entry(cell).or_default().all.insert(told);
     }
     cells

@@ -1,6 +1,7 @@
 //! The invariant of `docs/proofs/handover.md`. Every step keeps it, from every state that satisfies
 //! it, reachable or not.
 
+mod code;
 mod enumeration;
 mod invariant;
 mod search;

@@ -7,10 +7,11 @@
 
 use std::collections::HashSet;
 
-use grouplock_lab::local::{Answer, Code, Operation, Point};
+use grouplock_lab::automaton::{Obs, Op as Operation};
 use grouplock_lab::registry;
 use grouplock_lab::value::Val;
 
+use crate::code::{Code, Point};
 use crate::state::{Pc, Size, State, Stop, Type, Var, node};
 use crate::text::{Mutation, Op, Text, access, arrive, request};
 
@@ -46,7 +47,7 @@ impl Names {
         }
     }
 
-    fn operation(&self, register: Var, op: Op) -> Operation<Val> {
+    fn operation(&self, register: Var, op: Op) -> Operation {
         let value = |value| self.value(register.of_type(), value);
         match op {
             Op::Read => Operation::Read,
@@ -130,7 +131,7 @@ fn compare(text: Text) -> Result<usize, String> {
             for session in 1..=SIZE.sessions {
                 let mut state = state;
                 request(&mut state, p, session);
-                due.push((state, code.request(&place, session.into())?));
+                due.push((state, code.answer(&place, Obs::Request(session.into()))?));
             }
             continue;
         }
@@ -155,9 +156,9 @@ fn compare(text: Text) -> Result<usize, String> {
             let there = code.answer(
                 &place,
                 match op {
-                    Op::Read | Op::Fas(_) => Answer::Value(names.value(register.of_type(), answer)),
-                    Op::Cas(..) => Answer::Swapped(answer == 1),
-                    Op::Write(_) | Op::WaitFor(_) | Op::AwaitCas(..) => Answer::Done,
+                    Op::Read | Op::Fas(_) => Obs::Value(names.value(register.of_type(), answer)),
+                    Op::Cas(..) => Obs::Swapped(answer == 1),
+                    Op::Write(_) | Op::WaitFor(_) | Op::AwaitCas(..) => Obs::Done,
                 },
             );
             match (here, there) {

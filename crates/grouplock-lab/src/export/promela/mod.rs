@@ -11,10 +11,10 @@ use rustc_hash::FxHashMap;
 
 use super::ExportError;
 use super::local_table::{Local, LocalTable};
-use crate::automaton::run::Op;
+use crate::automaton::{Obs, Op};
 use crate::property::{Properties, Property};
 use crate::trace::{Section, place};
-use crate::value::{Obs, Val};
+use crate::value::Val;
 use step::{FIRST_OBJECT, FIRST_POINTER, number};
 
 struct Promela<'a> {
@@ -336,7 +336,7 @@ byte before[{processes}]; /* Those who had done so when it asked, and still have
                 for session in 1..=sessions {
                     let more =
                         passages.map_or(String::new(), |most| format!(" && passages[me] < {most}"));
-                    let asked = self.only(number, Obs::request(session));
+                    let asked = self.only(number, Obs::Request(session));
                     let first = self.first_step(local, session);
                     _ = writeln!(
                         text,
@@ -359,7 +359,7 @@ byte before[{processes}]; /* Those who had done so when it asked, and still have
                 }
                 _ => continue,
             };
-            let gives_up = self.only(number, Obs::WITHDRAWS);
+            let gives_up = self.only(number, Obs::Waited(false));
             _ = writeln!(
                 text,
                 "\t:: d_step {{ at[me] == {number}{in_vain} -> {begins}{gives_up} }}"
@@ -376,7 +376,7 @@ byte before[{processes}]; /* Those who had done so when it asked, and still have
     /// A request accesses nothing. So it is part of the first step of the entry section, unless
     /// that step may have to wait.
     fn first_step(&self, idle: &Local, session: u64) -> String {
-        let edge = idle.edge(Obs::request(session)).filter(|edge| edge.panic.is_none());
+        let edge = idle.edge(Obs::Request(session)).filter(|edge| edge.panic.is_none());
         let Some(edge) = edge else { return String::new() };
         let node = &self.table.locals[edge.target as usize].node;
         if node.section == Section::Entering && node.step.is_some_and(|(_, op)| !op.blocks()) {

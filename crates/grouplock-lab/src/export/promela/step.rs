@@ -3,13 +3,12 @@
 use std::fmt::Write as _;
 
 use super::Promela;
-use crate::automaton::run::Op;
-use crate::automaton::{Edge, Note, Target};
+use crate::automaton::{Edge, Note, Obs, Op, Target};
 use crate::export::ExportError;
 use crate::export::local_table::Local;
 use crate::property::Property;
 use crate::trace::Section;
-use crate::value::{Obs, Val};
+use crate::value::Val;
 
 /// Pointers are larger than numbers, and objects larger than the marks beside them.
 pub(super) const FIRST_POINTER: u64 = 2_000_000_000;
@@ -66,21 +65,21 @@ impl Promela<'_> {
     pub(super) fn step(&self, from: usize) -> Result<String, ExportError> {
         let local = &self.table.locals[from];
         let Some((target, op)) = local.node.step else {
-            return Ok(self.only(from, Obs::PASS));
+            return Ok(self.only(from, Obs::Pass));
         };
         let register = self.register("me", target);
         let value = |value| self.value("me", value);
         Ok(match op {
             Op::Read | Op::WaitOther(_) => format!("v = {register};{}", self.by_value(from)?),
             Op::Write(new) | Op::AwaitCas(_, new) => {
-                format!("{register} = {};{}", value(new)?, self.only(from, Obs::DONE))
+                format!("{register} = {};{}", value(new)?, self.only(from, Obs::Done))
             }
             Op::Fas(new) => {
                 format!("v = {register}; {register} = {};{}", value(new)?, self.by_value(from)?)
             }
             Op::Cas(old, new) => {
-                let swapped = self.only(from, Obs::SWAPPED);
-                let failed = self.only(from, Obs::FAILED);
+                let swapped = self.only(from, Obs::Swapped(true));
+                let failed = self.only(from, Obs::Swapped(false));
                 format!(
                     "if\n\t:: {register} == {} -> {register} = {};{swapped}\n\t:: else ->{failed}\n\tfi",
                     value(old)?,
@@ -97,8 +96,8 @@ impl Promela<'_> {
                     self.by_value(from)?
                 )
             }
-            Op::WaitFor(_) => self.only(from, Obs::DONE),
-            Op::WaitUnless(_) => self.only(from, Obs::WAITED),
+            Op::WaitFor(_) => self.only(from, Obs::Done),
+            Op::WaitUnless(_) => self.only(from, Obs::Waited(true)),
         })
     }
 
@@ -107,15 +106,16 @@ impl Promela<'_> {
         let local = &self.table.locals[from];
         let arity = local.node.arity;
         let mut text = "\n\tif".to_owned();
-        for (obs, edge) in local.edges.iter().filter(|(obs, _)| *obs != Obs::WITHDRAWS) {
-            let condition = if let Some(class) = obs.as_stranger() {
+        for (obs, edge) in &local.edges {
+            let &Obs::Value(value) = obs else { continue };
+            let condition = if let Some(class) = value.as_stranger() {
                 let unknown = (0..arity).map(|i| format!(" && object(v) != known(me, {i})"));
                 format!(
                     "is_object(v) && is_of_kind_{class}(object(v)){}",
                     unknown.collect::<String>()
                 )
             } else {
-                format!("v == {}", self.value("me", Val(obs.0))?)
+                format!("v == {}", self.value("me", value)?)
             };
             _ = write!(text, "\n\t:: {condition} ->{}", self.edge(from, *obs, edge));
         }
@@ -158,7 +158,7 @@ impl Promela<'_> {
     /// states. The others have no place.
     fn learned(&self, from: usize, obs: Obs, edge: &Edge) -> String {
         let arity = self.table.locals[from].node.arity;
-        let stranger = obs.as_stranger().is_some();
+        let stranger = obs.stranger().is_some();
         let before = |place: usize| {
             if stranger && place == arity {
                 "object(v)".to_owned()
