@@ -20,7 +20,7 @@ use crate::automaton::{LocalId, Op};
 use crate::ideal_latch;
 use crate::layout::Layout;
 use crate::memory::context::BlueprintRegister;
-use crate::trace::{Event, Section, What};
+use crate::trace::{Section, What};
 use crate::value::Val;
 use grouplock_algorithms::memory::Site;
 
@@ -170,9 +170,7 @@ impl Stepper {
 
     /// Process `p` dies.
     pub(super) fn die(&mut self, state: &mut State, p: usize) {
-        if let Some(log) = &mut self.log {
-            log.push(Event { process: p, what: What::Die });
-        }
+        self.record(p, What::Die);
         let stays_inside = self.node(state.procs[p].local).section == Section::Inside;
         if let Some(deaths) = &self.deaths {
             deaths.die(state, p, stays_inside);

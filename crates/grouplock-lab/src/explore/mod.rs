@@ -5,7 +5,6 @@ pub mod bounds;
 #[doc(hidden)]
 pub mod canon;
 mod checks;
-pub(crate) mod compile;
 #[doc(hidden)]
 pub mod components;
 mod deaths;
@@ -35,6 +34,8 @@ use std::time::Duration;
 
 use grouplock_algorithms::claims::{Kind, Limit};
 use serde::{Deserialize, Serialize};
+
+use start::Compiled;
 
 use crate::property::{Properties, Property};
 use crate::subject::Subject;
@@ -275,6 +276,21 @@ pub enum CheckError {
 pub fn check(subject: &Subject, options: &Options) -> Result<Outcome, CheckError> {
     let options = fits(subject, options)?;
     Ok(search::run(subject, &options))
+}
+
+/// Visits every reachable state once and checks no property, so that a violation does not end it:
+/// then the automaton has every edge that a reachable state needs. It ignores what the text says
+/// about dead registers: a mutation may make that false.
+pub(crate) fn compile(
+    subject: &Subject,
+    options: &Options,
+) -> Result<(Compiled, Outcome), CheckError> {
+    let mut options = fits(subject, options)?;
+    (options.workers, options.properties) = (1, Properties::default());
+    options.reductions.forget = false;
+    let compiled = Compiled::new(subject, &options);
+    let outcome = attempt(&options, |options| search::explore(subject, options, &compiled));
+    Ok((compiled, outcome))
 }
 
 /// The largest number of sessions of an exploration.

@@ -118,7 +118,11 @@ pub(super) fn run(subject: &Subject, options: &Options) -> Outcome {
     Outcome { elapsed: began.elapsed(), ..outcome }
 }
 
-fn explore(subject: &Subject, options: &Options, compiled: &Compiled) -> Result<Outcome, Trespass> {
+pub(super) fn explore(
+    subject: &Subject,
+    options: &Options,
+    compiled: &Compiled,
+) -> Result<Outcome, Trespass> {
     let began = Instant::now();
     let mut start = Start::new(subject, options, compiled);
     let options = start.options.clone();
@@ -346,6 +350,10 @@ impl Search<'_> {
             successor.clone_from(&state);
             let moved = match stepper.take(&mut successor, choice) {
                 Ok(moved) => moved,
+                // If nothing is checked, it ends one execution and no more.
+                Err(Obstacle::Fault(_)) if self.options.properties == Properties::default() => {
+                    continue;
+                }
                 Err(Obstacle::Fault(fault)) if fault.property == Property::NoPanic => {
                     let mut panic = lock(&self.panic);
                     panic.get_or_insert_with(|| (fault, place, choice, self.visited.count()));

@@ -228,19 +228,15 @@ impl Stepper {
         if self.options.passages.is_some() {
             state.procs[p].passages += 1;
         }
-        if let Some(log) = &mut self.log {
-            log.push(Event { process: p, what: What::Request(session) });
-        }
+        self.record(p, What::Request(session));
         let edge = self.edge(state.procs[p].local, Obs::Request(session))?;
         self.arrive(state, p, &edge, None)
     }
 
     /// Process `p`, which waits, withdraws.
     fn withdraw(&mut self, state: &mut State, p: usize) -> Result<(), Obstacle> {
-        if let Some(log) = &mut self.log {
-            let told = self.deaths.is_some();
-            log.push(Event { process: p, what: if told { What::Told } else { What::Withdraw } });
-        }
+        let learns = self.deaths.is_some();
+        self.record(p, if learns { What::Told } else { What::Withdraw });
         let edge = self.edge(state.procs[p].local, Obs::Waited(false))?;
         self.arrive(state, p, &edge, None)
     }
@@ -306,15 +302,21 @@ impl Stepper {
         Ok(true)
     }
 
-    /// Records the step that makes `register` hold `new`, if events are recorded.
+    /// Records an event of process `p`, if events are recorded.
+    pub(super) fn record(&mut self, process: usize, what: What) {
+        if let Some(log) = &mut self.log {
+            log.push(Event { process, what });
+        }
+    }
+
+    /// Records the step that makes `register` hold `new`.
     fn tell(&mut self, state: &State, process: usize, register: usize, new: Val) {
         let node = self.node(state.procs[process].local);
-        let buffered = self.is_buffered(&node);
-        if let (Some(log), Some((_, op))) = (&mut self.log, node.step) {
-            let op = state.operation(process, op);
+        if let (Some(_), Some((_, op))) = (&self.log, node.step) {
+            let (op, buffered) = (state.operation(process, op), self.is_buffered(&node));
             let (old, leaves) = (state.seen(process, register), node.section == Section::Inside);
             let what = What::Step { register, op, old, new, buffered, at: node.at, leaves };
-            log.push(Event { process, what });
+            self.record(process, what);
         }
     }
 

@@ -48,7 +48,7 @@ use super::{Move, Options, Reductions};
 use crate::automaton::{Node, Op};
 use crate::property::{Properties, Property};
 use crate::registry::{self, UnknownName};
-use crate::trace::{Event, What};
+use crate::trace::What;
 use crate::value::Val;
 
 /// How many writes of one process its buffer can hold.
@@ -308,10 +308,7 @@ impl Stepper {
     pub(super) fn reach(&mut self, state: &mut State, p: usize, place: usize) {
         let Pending { register, value, .. } = state.buffers.0[p].remove(place);
         let old = register.map_or(Val::UNDEF, |register| state.memory[register]);
-        if let Some(log) = &mut self.log {
-            let what = What::Reaches { register, old, new: value };
-            log.push(Event { process: p, what });
-        }
+        self.record(p, What::Reaches { register, old, new: value });
         if let Some(register) = register {
             state.memory[register] = value;
         }

@@ -12,8 +12,7 @@
 mod local_table;
 mod promela;
 
-use crate::explore::compile::{Unfinished, compile};
-use crate::explore::{CheckError, Options};
+use crate::explore::{CheckError, Options, Verdict, compile};
 use crate::property::{Properties, Property};
 use crate::subject::Subject;
 use local_table::LocalTable;
@@ -83,10 +82,12 @@ pub fn promela(subject: &Subject, options: &Options) -> Result<String, ExportErr
     if options.passages.is_some() && properties.contains(Property::StarvationFreedom) {
         return Err(ExportError::Bounded);
     }
-    let compiled = compile(subject, options)?.map_err(|unfinished| match unfinished {
-        Unfinished::Limit => ExportError::Limit,
-        Unfinished::Liveness(because) => ExportError::DeadPrivate(because),
-    })?;
+    let (compiled, outcome) = compile(subject, options)?;
+    match (outcome.violation, outcome.verdict) {
+        (Some(violation), _) => return Err(ExportError::DeadPrivate(violation.because)),
+        (None, Verdict::Limit) => return Err(ExportError::Limit),
+        (None, _) => {}
+    }
     let table = LocalTable::of(subject, options, &compiled);
     if properties.contains(Property::Fcfs) && !table.has_doorway() {
         return Err(ExportError::NoDoorway(subject.name));
