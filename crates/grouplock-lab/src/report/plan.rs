@@ -45,18 +45,6 @@ impl Task {
         Task { passages: Some(passages), ..self }
     }
 
-    /// At most so many deaths.
-    #[must_use]
-    pub fn deaths(self, deaths: u8) -> Self {
-        Task { deaths: Some(deaths), ..self }
-    }
-
-    /// Mutual exclusion and deadlock freedom only.
-    #[must_use]
-    pub fn basic(self) -> Self {
-        Task { basic: true, ..self }
-    }
-
     /// This property alone.
     #[must_use]
     pub fn only(self, property: Property) -> Self {
@@ -79,6 +67,85 @@ impl Task {
     }
 }
 
+/// A planned exploration: processes, sessions, passages if they are bounded, and the one property
+/// if it is checked alone.
+macro_rules! task {
+    ($name:literal $p:literal x $s:literal $(/ $most:literal)?, $only:ident) => {
+        task!($name $p x $s $(/ $most)?, property: Some(Property::$only))
+    };
+    ($name:literal $p:literal x $s:literal $(/ $most:literal)? $(, $field:ident: $value:expr)?) => {
+        Task { $(passages: Some($most),)? $($field: $value,)? ..Task::new($name, $p, $s) }
+    };
+}
+
+/// The explorations of each algorithm: those of both plans, and those of the full plan only.
+macro_rules! plans {
+    ($($name:literal: $(($($both:tt)*))*; $(($($full:tt)*))*;)*) => {
+        fn both() -> Vec<Task> {
+            vec![$($(task!($name $($both)*),)*)*]
+        }
+
+        fn full_only() -> Vec<Task> {
+            vec![$($(task!($name $($full)*),)*)*]
+        }
+    };
+}
+
+plans! {
+    "clh": (4 x 1);;
+    "mcs": (4 x 1);;
+    "burns-lamport": (4 x 1); (2 x 1, BoundedEntry) (2 x 1, StarvationFreedom);
+    "black-white-bakery": (2 x 1); (3 x 1);
+    "black-white-bakery-split": (2 x 1); (2 x 1, BoundedRegisters);
+    "dvir-taubenfeld-1": (3 x 1);;
+    "dvir-taubenfeld-1-swap": (4 x 1);;
+    "dvir-taubenfeld-2": (3 x 1);;
+    "jayanti-jayanti": (4 x 1); (2 x 1, Fcfs);
+    "bakery": (2 x 1 / 3); (3 x 1 / 2);
+    "anderson": (3 x 1 / 3);;
+    "dvir-taubenfeld-2-two-locks": (2 x 1); (3 x 1);
+    "keane-moir": (3 x 2); (4 x 2);
+    "keane-moir+dvir-taubenfeld-1-swap": (2 x 2); (3 x 2);
+    "petrovic": (2 x 2); (3 x 2);
+    "petrovic-unbounded": (2 x 2 / 2);;
+    "generalized-bakery": (2 x 2 / 2) (3 x 2 / 1);
+        (3 x 2 / 2) (2 x 2 / 2, StrongConcurrentEntering);
+    "black-white-bakery-gme": (2 x 2) (3 x 2 / 1); (3 x 2);
+    "pairwise-bakery": (2 x 2 / 2);
+        (2 x 2 / 3) (3 x 2 / 1) (3 x 3 / 1) (3 x 2 / 1, Fife) (2 x 2 / 2, StrongConcurrentEntering);
+    "rooms": (2 x 2 / 2);
+        (3 x 2 / 2) (3 x 3 / 1) (2 x 2 / 2, ConcurrentOccupancy) (2 x 2 / 2, Fcfs);
+    "forums": (3 x 2 / 1);
+        (2 x 2 / 3) (3 x 2 / 2) (3 x 3 / 1) (2 x 2 / 2, ConcurrentOccupancy) (2 x 2 / 2, Fcfs);
+    "maor-taubenfeld": (2 x 2); (3 x 2, basic: true) (3 x 2) (3 x 2, Fcfs);
+    "handover": (3 x 2); (3 x 3) (4 x 2);
+    "handover+dvir-taubenfeld-1-swap": (2 x 2); (3 x 2);
+    "handover-withdraw": (2 x 3); (3 x 2 / 1) (3 x 2) (3 x 3);
+    "handover-withdraw+dvir-taubenfeld-1-swap": (2 x 2); (3 x 2 / 1);
+    "recoverable": (2 x 2); (3 x 2, deaths: Some(0)) (3 x 2, deaths: Some(1));
+    "phases": (2 x 2); (3 x 2);
+    "phases-fifo": (3 x 2); (2 x 2, StarvationFreedom);
+    "phases-patient": (3 x 2);;
+    "phases-fifo-cancel": (2 x 2); (3 x 2);
+    "maor-taubenfeld+dvir-taubenfeld-1-swap":; (2 x 2);
+    "phases-cancel":; (2 x 2);
+    "phases-patient-cancel":; (2 x 2);
+    "phases-alone":; (2 x 2);
+    "phases-fifo-alone":; (3 x 2);
+    "phases-patient-alone":; (3 x 2);
+    "phases-fifo-alone-cancel":; (2 x 2);
+    "phases-patient-alone-cancel":; (2 x 2);
+    "phases-fifo-limited":; (3 x 2);
+    "phases-patient-limited":; (3 x 2);
+    "phases-setup":; (2 x 2);
+    "phases-fifo-setup":; (3 x 2);
+    "phases-patient-setup":; (3 x 2);
+    "phases-fifo-setup-cancel":; (2 x 2);
+    "phases-patient-setup-cancel":; (2 x 2);
+    "phases-fifo-mixed":; (2 x 2);
+    "phases-patient-mixed":; (2 x 2);
+}
+
 /// A list of tasks by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
@@ -90,113 +157,10 @@ pub enum Plan {
 
 impl Plan {
     /// The explorations of this plan.
-    #[allow(clippy::too_many_lines, reason = "a list")]
     pub fn tasks(self) -> Vec<Task> {
-        let mut tasks: Vec<Task> = [
-            ("clh", 4),
-            ("mcs", 4),
-            ("burns-lamport", 4),
-            ("black-white-bakery", 2),
-            ("black-white-bakery-split", 2),
-            ("dvir-taubenfeld-1", 3),
-            ("dvir-taubenfeld-1-swap", 4),
-            ("dvir-taubenfeld-2", 3),
-            ("jayanti-jayanti", 4),
-        ]
-        .map(|(name, processes)| Task::new(name, processes, 1))
-        .into();
-        tasks.extend([
-            Task::new("bakery", 2, 1).passages(3),
-            Task::new("anderson", 3, 1).passages(3),
-            Task::new("dvir-taubenfeld-2-two-locks", 2, 1),
-            Task::new("keane-moir", 3, 2),
-            Task::new("keane-moir+dvir-taubenfeld-1-swap", 2, 2),
-            Task::new("petrovic", 2, 2),
-            Task::new("petrovic-unbounded", 2, 2).passages(2),
-            Task::new("generalized-bakery", 2, 2).passages(2),
-            Task::new("generalized-bakery", 3, 2).passages(1),
-            Task::new("black-white-bakery-gme", 2, 2),
-            Task::new("black-white-bakery-gme", 3, 2).passages(1),
-            Task::new("pairwise-bakery", 2, 2).passages(2),
-            Task::new("rooms", 2, 2).passages(2),
-            Task::new("forums", 3, 2).passages(1),
-            Task::new("maor-taubenfeld", 2, 2),
-            Task::new("handover", 3, 2),
-            Task::new("handover+dvir-taubenfeld-1-swap", 2, 2),
-            Task::new("handover-withdraw", 2, 3),
-            Task::new("handover-withdraw+dvir-taubenfeld-1-swap", 2, 2),
-            Task::new("recoverable", 2, 2),
-            Task::new("phases", 2, 2),
-            Task::new("phases-fifo", 3, 2),
-            Task::new("phases-patient", 3, 2),
-            Task::new("phases-fifo-cancel", 2, 2),
-        ]);
+        let mut tasks = both();
         if self == Plan::Full {
-            tasks.extend([
-                Task::new("bakery", 3, 1).passages(2),
-                Task::new("black-white-bakery-split", 2, 1).only(Property::BoundedRegisters),
-                Task::new("burns-lamport", 2, 1).only(Property::BoundedEntry),
-                Task::new("burns-lamport", 2, 1).only(Property::StarvationFreedom),
-                Task::new("black-white-bakery", 3, 1),
-                Task::new("dvir-taubenfeld-2-two-locks", 3, 1),
-                Task::new("keane-moir", 4, 2),
-                Task::new("petrovic", 3, 2),
-                Task::new("maor-taubenfeld+dvir-taubenfeld-1-swap", 2, 2),
-                Task::new("maor-taubenfeld", 3, 2).basic(),
-                Task::new("maor-taubenfeld", 3, 2),
-                Task::new("maor-taubenfeld", 3, 2).only(Property::Fcfs),
-                Task::new("generalized-bakery", 3, 2).passages(2),
-                Task::new("generalized-bakery", 2, 2)
-                    .passages(2)
-                    .only(Property::StrongConcurrentEntering),
-                Task::new("black-white-bakery-gme", 3, 2),
-                Task::new("jayanti-jayanti", 2, 1).only(Property::Fcfs),
-                Task::new("pairwise-bakery", 2, 2).passages(3),
-                Task::new("pairwise-bakery", 3, 2).passages(1),
-                Task::new("pairwise-bakery", 3, 3).passages(1),
-                Task::new("pairwise-bakery", 3, 2).passages(1).only(Property::Fife),
-                Task::new("pairwise-bakery", 2, 2)
-                    .passages(2)
-                    .only(Property::StrongConcurrentEntering),
-                Task::new("rooms", 3, 2).passages(2),
-                Task::new("rooms", 3, 3).passages(1),
-                Task::new("rooms", 2, 2).passages(2).only(Property::ConcurrentOccupancy),
-                Task::new("rooms", 2, 2).passages(2).only(Property::Fcfs),
-                Task::new("forums", 2, 2).passages(3),
-                Task::new("forums", 3, 2).passages(2),
-                Task::new("forums", 3, 3).passages(1),
-                Task::new("forums", 2, 2).passages(2).only(Property::ConcurrentOccupancy),
-                Task::new("forums", 2, 2).passages(2).only(Property::Fcfs),
-                Task::new("handover", 3, 3),
-                Task::new("handover", 4, 2),
-                Task::new("handover-withdraw", 3, 2).passages(1),
-                Task::new("handover-withdraw", 3, 2),
-                Task::new("handover-withdraw", 3, 3),
-                Task::new("handover-withdraw+dvir-taubenfeld-1-swap", 3, 2).passages(1),
-                Task::new("recoverable", 3, 2).deaths(0),
-                Task::new("recoverable", 3, 2).deaths(1),
-                Task::new("keane-moir+dvir-taubenfeld-1-swap", 3, 2),
-                Task::new("phases-fifo", 2, 2).only(Property::StarvationFreedom),
-                Task::new("phases", 3, 2),
-                Task::new("phases-fifo-cancel", 3, 2),
-                Task::new("phases-cancel", 2, 2),
-                Task::new("phases-patient-cancel", 2, 2),
-                Task::new("phases-alone", 2, 2),
-                Task::new("phases-fifo-alone", 3, 2),
-                Task::new("phases-patient-alone", 3, 2),
-                Task::new("phases-fifo-alone-cancel", 2, 2),
-                Task::new("phases-patient-alone-cancel", 2, 2),
-                Task::new("phases-fifo-limited", 3, 2),
-                Task::new("phases-patient-limited", 3, 2),
-                Task::new("phases-setup", 2, 2),
-                Task::new("phases-fifo-setup", 3, 2),
-                Task::new("phases-patient-setup", 3, 2),
-                Task::new("phases-fifo-setup-cancel", 2, 2),
-                Task::new("phases-patient-setup-cancel", 2, 2),
-                Task::new("phases-fifo-mixed", 2, 2),
-                Task::new("phases-patient-mixed", 2, 2),
-                Task::new("handover+dvir-taubenfeld-1-swap", 3, 2),
-            ]);
+            tasks.extend(full_only());
         }
         tasks
     }
