@@ -2,6 +2,7 @@
 
 use super::state::{Proc, State};
 use super::stepper::{Fault, Obstacle, Stepper};
+use crate::automaton::Trouble;
 use crate::property::Property;
 use crate::trace::Section;
 
@@ -9,15 +10,14 @@ use crate::trace::Section;
 pub(crate) fn check(stepper: &mut Stepper, state: &State) -> Result<(), Obstacle> {
     let sections: Vec<Section> =
         (0..state.procs.len()).map(|p| stepper.section(state, p)).collect();
-    let stuck = |stepper: &mut Stepper, but: Section| -> Result<bool, Obstacle> {
+    let stuck = |stepper: &mut Stepper, but: Section| -> Result<bool, Trouble> {
+        let counts = |&p: &usize| ![Section::Remainder, but].contains(&sections[p]);
         // In most states some process does not wait at all, which is quick to see.
-        for (p, &section) in sections.iter().enumerate() {
-            if section != Section::Remainder && section != but && !stepper.may_wait(state, p) {
-                return Ok(false);
-            }
+        if (0..sections.len()).filter(counts).any(|p| !stepper.may_wait(state, p)) {
+            return Ok(false);
         }
-        for (p, &section) in sections.iter().enumerate() {
-            if section != Section::Remainder && section != but && !stepper.is_stuck(state, p)? {
+        for p in (0..sections.len()).filter(counts) {
+            if !stepper.is_stuck(state, p)? {
                 return Ok(false);
             }
         }
@@ -120,7 +120,7 @@ const BOUND: usize = 500;
 impl Stepper {
     /// Whether process `p` would finish its section if it ran alone from `state`. If it is inside,
     /// its exit section.
-    pub(crate) fn is_free(&mut self, state: &State, p: usize) -> Result<bool, Obstacle> {
+    pub(crate) fn is_free(&mut self, state: &State, p: usize) -> Result<bool, Trouble> {
         let leaves = self.section(state, p) == Section::Inside;
         let mut state = state.clone();
         state.procs.iter_mut().for_each(Proc::clear_marks);
@@ -138,7 +138,7 @@ impl Stepper {
                 Ok(false) => return Ok(false),
                 // The exploration finds and reports that itself.
                 Err(Obstacle::Fault(_)) => return Ok(true),
-                Err(trouble) => return Err(trouble),
+                Err(Obstacle::Trouble(trouble)) => return Err(trouble),
             }
         }
         Ok(false)
@@ -161,7 +161,7 @@ impl Stepper {
 
     /// Whether process `p` waits for a condition that does not hold: no step of its own changes
     /// anything.
-    pub(crate) fn is_stuck(&mut self, state: &State, p: usize) -> Result<bool, Obstacle> {
+    pub(crate) fn is_stuck(&mut self, state: &State, p: usize) -> Result<bool, Trouble> {
         let local = state.procs[p].local;
         let node = self.node(local);
         let Some((target, op)) = node.step else { return Ok(node.section == Section::Remainder) };
@@ -175,11 +175,10 @@ impl Stepper {
         // A round, all at once.
         let mut round = state.clone();
         loop {
-            if let Err(obstacle) = self.try_step(&mut round, p) {
-                return match obstacle {
-                    Obstacle::Fault(_) => Ok(false),
-                    trouble @ Obstacle::Trouble(_) => Err(trouble),
-                };
+            match self.try_step(&mut round, p) {
+                Ok(_) => {}
+                Err(Obstacle::Fault(_)) => return Ok(false),
+                Err(Obstacle::Trouble(trouble)) => return Err(trouble),
             }
             let there = round.procs[p].local;
             if there == local {

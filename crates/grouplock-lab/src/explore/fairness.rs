@@ -488,11 +488,7 @@ fn mark(stepper: &mut Stepper, state: &State) -> Result<Mark, Trouble> {
         mark.withdrawing |= u8::from(node.section == Section::Withdrawing) << p;
         mark.undisturbed |= u8::from(entering && !stepper.is_disturbed(state, p)) << p;
         mark.came_undisturbed |= u8::from(entering && state.procs[p].undisturbed) << p;
-        let stuck = match stepper.is_stuck(state, p) {
-            Ok(stuck) => stuck,
-            Err(Obstacle::Trouble(trouble)) => return Err(trouble),
-            Err(Obstacle::Fault(_)) => false,
-        };
+        let stuck = stepper.is_stuck(state, p)?;
         mark.disabled |= u8::from(node.section == Section::Remainder || stuck) << p;
         let ideal = matches!(node.step, Some((_, Op::AwaitCas(..))));
         mark.strong |= u8::from(ideal && !stuck) << p;

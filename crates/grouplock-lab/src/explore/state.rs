@@ -12,7 +12,7 @@ pub(crate) const MOST_PROCESSES: usize = 8;
 pub(super) const MOST_KNOWN: usize = 24;
 
 /// The objects that a process knows, by placeholder.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Env {
     len: u8,
     objects: [u8; MOST_KNOWN],
@@ -20,7 +20,7 @@ pub struct Env {
 
 impl Env {
     pub fn from_objects(objects: impl IntoIterator<Item = u8>) -> Self {
-        let mut env = Env { len: 0, objects: [0; MOST_KNOWN] };
+        let mut env = Env::default();
         for object in objects {
             env.push(object);
         }
@@ -48,7 +48,7 @@ impl Env {
 }
 
 /// The position of a process, and the monitors' marks about it.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "marks, each by itself")]
 pub struct Proc {
     pub local: LocalId,
@@ -71,9 +71,8 @@ pub struct Proc {
 impl Proc {
     /// Clears all marks about its request.
     pub(crate) fn clear_marks(&mut self) {
-        self.before = 0;
-        (self.past_doorway, self.undisturbed) = (false, false);
-        (self.enabled, self.overtaken) = (false, false);
+        let Proc { local, env, passages, .. } = *self;
+        *self = Proc { local, env, passages, ..Proc::default() };
     }
 }
 
@@ -107,12 +106,7 @@ impl State {
         let procs = procs.iter().map(|(local, env)| Proc {
             local: *local,
             env: Env::from_objects(env.iter().map(|&object| object as u8)),
-            before: 0,
-            past_doorway: false,
-            undisturbed: false,
-            enabled: false,
-            overtaken: false,
-            passages: 0,
+            ..Proc::default()
         });
         let initial = |register: &BlueprintRegister<Val>| {
             if forget && register.forgotten { Val::UNDEF } else { register.initial }
@@ -181,7 +175,7 @@ impl State {
         {
             let len = (marks >> 17 & 31) as usize;
             let words = len.div_ceil(4);
-            let mut env = Env::from_objects([]);
+            let mut env = Env::default();
             for (i, &word) in rest[2..2 + words].iter().enumerate() {
                 let here = (len - 4 * i).min(4);
                 for k in (0..here).rev() {

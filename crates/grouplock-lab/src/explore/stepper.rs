@@ -326,13 +326,9 @@ impl Stepper {
         let answer = op.answer(old);
         let object = if let Obs::Value(value) = answer { value.as_object() } else { None };
         let Some(object) = object else { return (answer, None) };
-        match state.procs[p].env.placeholder(object) {
-            Some(placeholder) => (Obs::Value(Val::object(placeholder)), None),
-            None => {
-                let stranger = Val::stranger(self.layout.objects[object].class);
-                (Obs::Value(stranger), Some(object as u8))
-            }
-        }
+        let known = state.procs[p].env.placeholder(object).map(Val::object);
+        let seen = known.unwrap_or_else(|| Val::stranger(self.layout.objects[object].class));
+        (Obs::Value(seen), known.is_none().then_some(object as u8))
     }
 
     /// Process `p` arrives at the end of `edge`.
