@@ -50,8 +50,7 @@ impl Event {
         layout: &Layout,
     ) -> Self {
         let what = match self.what {
-            What::Request(session) => What::Request(session),
-            what @ (What::Withdraw | What::Told | What::Die) => what,
+            what @ (What::Request(_) | What::Withdraw | What::Told | What::Die) => what,
             What::Reaches { register, old, new } => What::Reaches {
                 register: register.map(|register| layout.renamed(register, &object)),
                 old: old.map(&object),

@@ -338,23 +338,20 @@ fn with_blueprint(f: impl FnOnce(&mut Blueprint)) {
     });
 }
 
-pub(super) fn begin_object(type_name: &'static str) {
+/// Makes an object. The registers that `make` creates lie in it.
+pub(super) fn object<T>(make: impl FnOnce() -> T) -> NonNull<T> {
     with_blueprint(|blueprint| {
         blueprint.open.push(blueprint.objects.len());
-        blueprint.objects.push(BlueprintObject {
-            place: std::ptr::null(),
-            type_name,
-            registers: Vec::new(),
-        });
+        let (place, type_name) = (std::ptr::null(), std::any::type_name::<T>());
+        blueprint.objects.push(BlueprintObject { place, type_name, registers: Vec::new() });
     });
-}
-
-pub(super) fn end_object(place: *const ()) {
+    let object = NonNull::from(Box::leak(Box::new(make())));
     with_blueprint(|blueprint| {
-        if let Some(object) = blueprint.open.pop() {
-            blueprint.objects[object].place = place;
+        if let Some(number) = blueprint.open.pop() {
+            blueprint.objects[number].place = object.as_ptr().cast_const().cast();
         }
     });
+    object
 }
 
 /// Whether there is an object at `place`. Without a script every pointer is real.

@@ -67,10 +67,7 @@ impl Memory for SimMemory {
     }
 
     fn allocate<T>(make: impl FnOnce() -> T) -> NonNull<T> {
-        context::begin_object(std::any::type_name::<T>());
-        let object = NonNull::from(Box::leak(Box::new(make())));
-        context::end_object(object.as_ptr().cast_const().cast());
-        object
+        context::object(make)
     }
 }
 

@@ -205,8 +205,7 @@ unreachable contents are not blanked, and no steps are taken together. Edges tha
             let (from, to) = self.table.range(section);
             _ = writeln!(text, "#define {name}(p) ((at[p] >= {from} && at[p] < {to}) != 0)");
         }
-        let _ =
-            writeln!(text, "/* The session that a process asked for; none while it is idle. */");
+        text.push_str("/* The session that a process asked for; none while it is idle. */\n");
         _ = writeln!(text, "byte session[{processes}];");
         _ = writeln!(text, "#define in_conflict(a, b) ({})", self.conflicts(sessions));
         if self.table.passages.is_some() {
@@ -409,8 +408,8 @@ byte before[{processes}]; /* Those who had done so when it asked, and still have
                     }
                 }
                 _ = writeln!(text, "#define wants_ideal_{p} (({}) != 0)", wants.join(" || "));
-                let _ =
-                    writeln!(text, "#define could_take_ideal_{p} (({}) != 0)", could.join(" || "));
+                let could = could.join(" || ");
+                _ = writeln!(text, "#define could_take_ideal_{p} (({could}) != 0)");
             }
             let each = (0..processes)
                 .map(|p| format!("(<> [] !could_take_ideal_{p} || [] <> !wants_ideal_{p})"));

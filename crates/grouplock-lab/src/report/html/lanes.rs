@@ -9,6 +9,15 @@ const LANE: usize = 38;
 const TOP: usize = 20;
 /// The number of colours for sessions. Further sessions share them.
 pub(super) const COLOURS: u64 = 6;
+/// The drawn sections: the name of each, the look of its key in a legend, and half of its height.
+pub(super) const SECTIONS: [(Section, &str, &str, usize); 6] = [
+    (Section::Entering, "entering", "doorway", 6),
+    (Section::Doorway, "doorway", "doorway", 6),
+    (Section::Waiting, "waiting", "waiting", 2),
+    (Section::Withdrawing, "withdrawing", "waiting", 4),
+    (Section::Inside, "inside", "inside", 13),
+    (Section::Exit, "exit", "exit", 6),
+];
 
 /// A stay of a process in one section: steps `from` to `to`, counted from zero, `to` not included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +28,7 @@ struct Stay {
     to: usize,
 }
 
-/// The stays of process `p`, except those in its remainder section.
+/// The stays of process `p`.
 fn stays(steps: &[Step], p: usize) -> Vec<Stay> {
     let mut stays: Vec<Stay> = Vec::new();
     for (i, step) in steps.iter().enumerate() {
@@ -38,7 +47,6 @@ fn stays(steps: &[Step], p: usize) -> Vec<Stay> {
             }),
         }
     }
-    stays.retain(|stay| stay.section != Section::Remainder);
     stays
 }
 
@@ -89,15 +97,8 @@ fn block(
     at: &impl Fn(usize) -> f64,
     is_mutex: bool,
 ) -> String {
-    let (name, half) = match stay.section {
-        Section::Remainder => return String::new(),
-        Section::Entering => ("entering", 6),
-        Section::Doorway => ("doorway", 6),
-        Section::Waiting => ("waiting", 2),
-        Section::Withdrawing => ("withdrawing", 4),
-        Section::Inside => ("inside", 13),
-        Section::Exit => ("exit", 6),
-    };
+    let drawn = SECTIONS.iter().find(|(section, ..)| *section == stay.section);
+    let Some((_, name, _, half)) = drawn else { return String::new() };
     let Stay { from, to, session, .. } = *stay;
     let (x, width, y, height) = (at(from), at(to) - at(from), middle - half, 2 * half);
     let colour = colour(session, p, is_mutex);

@@ -9,7 +9,7 @@ use super::{E, each, json, lanes, table};
 use crate::property::Property;
 use crate::registry;
 use crate::report::dossier::{Dossier, Exploration};
-use crate::trace::{Section, Step};
+use crate::trace::Step;
 
 #[derive(Serialize)]
 struct Played<'a> {
@@ -78,17 +78,9 @@ fn picture(steps: &[Step], is_mutex: bool) -> String {
         let colour = lanes::colour(session, 0, false);
         format!(r#"<li><span class="key inside c{colour}"></span>session {session}</li>"#)
     });
-    let sections = [
-        (Section::Entering, "entering", "doorway"),
-        (Section::Doorway, "doorway", "doorway"),
-        (Section::Waiting, "waiting", "waiting"),
-        (Section::Withdrawing, "withdrawing", "waiting"),
-        (Section::Inside, "inside", "inside"),
-        (Section::Exit, "exit", "exit"),
-    ];
     let shown = |section| stages().any(|stage| stage.section == section);
-    let sections = sections.into_iter().filter(|&(section, ..)| shown(section));
-    let sections = each(sections, |(_, name, class)| {
+    let sections = lanes::SECTIONS.into_iter().filter(|&(section, ..)| shown(section));
+    let sections = each(sections, |(_, name, class, _)| {
         format!(r#"<li><span class="key {class}"></span>{name}</li>"#)
     });
     format!(

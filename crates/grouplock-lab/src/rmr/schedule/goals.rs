@@ -10,15 +10,15 @@ use crate::rmr::world::World;
 #[derive(Clone, Copy, Debug)]
 enum Goal {
     /// Until it has written once more.
-    Announce(usize),
+    Announce,
     /// Until it is inside, or blocked.
-    Enter(usize),
+    Enter,
     /// Until it would withdraw.
-    Wait(usize),
+    Wait,
     /// Until it has finished its doorway.
-    Doorway(usize),
+    Doorway,
     /// Until it has made a passage.
-    Finish(usize),
+    Finish,
 }
 
 /// The schedule of He, Gopalakrishnan and Gafni 2018, section 4, for any lock.
@@ -29,16 +29,16 @@ enum Goal {
 /// that the process runs until it has written, and "is sent back" that it runs until it is blocked.
 pub(super) fn staircase(processes: usize) -> impl FnMut(&World) -> usize {
     let victim = processes - 1;
-    let mut goals = vec![Goal::Announce(victim)];
+    let mut goals = vec![(victim, Goal::Announce)];
     for lowest in 0..victim {
         for stair in (lowest..victim).rev() {
-            goals.push(Goal::Announce(stair));
+            goals.push((stair, Goal::Announce));
             if stair + 1 != victim {
-                goals.push(Goal::Enter(stair + 1));
+                goals.push((stair + 1, Goal::Enter));
             }
-            goals.push(Goal::Enter(victim));
+            goals.push((victim, Goal::Enter));
         }
-        goals.push(Goal::Finish(lowest));
+        goals.push((lowest, Goal::Finish));
     }
     let mut rest = towards(goals, 64 * processes as u64 + 64);
     // All first go through their doorways in step.
@@ -66,38 +66,33 @@ pub(super) fn staircase(processes: usize) -> impl FnMut(&World) -> usize {
 pub(super) fn late(processes: usize) -> impl FnMut(&World) -> usize {
     let (late, holder) = (0, processes - 1);
     let between = 1..holder;
-    let mut goals = vec![Goal::Enter(holder)];
-    goals.extend(between.clone().map(Goal::Wait));
-    goals.push(Goal::Doorway(late));
-    goals.extend(between.rev().map(Goal::Finish));
-    goals.push(Goal::Wait(late));
+    let mut goals = vec![(holder, Goal::Enter)];
+    goals.extend(between.clone().map(|p| (p, Goal::Wait)));
+    goals.push((late, Goal::Doorway));
+    goals.extend(between.rev().map(|p| (p, Goal::Finish)));
+    goals.push((late, Goal::Wait));
     towards(goals, u64::MAX)
 }
 
 /// Runs processes for `goals`, for at most `patience` steps each.
-fn towards(mut goals: Vec<Goal>, patience: u64) -> impl FnMut(&World) -> usize {
+fn towards(mut goals: Vec<(usize, Goal)>, patience: u64) -> impl FnMut(&World) -> usize {
     goals.reverse();
     // The writes and passages when the goal began, and the step at which it is skipped.
     let mut begun = None;
     let mut rest = round_robin();
     move |world| {
         let steps = world.tally.steps;
-        while let Some(&goal) = goals.last() {
-            let (Goal::Announce(p)
-            | Goal::Enter(p)
-            | Goal::Wait(p)
-            | Goal::Doorway(p)
-            | Goal::Finish(p)) = goal;
+        while let Some(&(p, goal)) = goals.last() {
             let runner = &world.processes[p];
             let (writes, finished, end) = *begun.get_or_insert_with(|| {
                 (runner.writes, runner.finished, steps.saturating_add(patience))
             });
             let reached = match goal {
-                Goal::Announce(_) => runner.writes > writes,
-                Goal::Enter(_) => world.is_inside(p),
-                Goal::Wait(_) => world.would_withdraw(p),
-                Goal::Doorway(_) => runner.is_past_doorway,
-                Goal::Finish(_) => runner.finished > finished,
+                Goal::Announce => runner.writes > writes,
+                Goal::Enter => world.is_inside(p),
+                Goal::Wait => world.would_withdraw(p),
+                Goal::Doorway => runner.is_past_doorway,
+                Goal::Finish => runner.finished > finished,
             };
             if !reached && world.is_ready(p) && steps < end {
                 return p;
