@@ -1,4 +1,4 @@
-use super::{Event, Property, Violation};
+use super::{Event, Property, Violation, of};
 
 /// How much sharing there was. It rejects nothing and only counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -17,12 +17,7 @@ pub struct Concurrency {
 impl Property for Concurrency {
     fn observe(&mut self, process: usize, event: Event) -> Result<(), Violation> {
         match event {
-            Event::Request(session) => {
-                if self.sessions.len() <= process {
-                    self.sessions.resize(process + 1, 0);
-                }
-                self.sessions[process] = session;
-            }
+            Event::Request(session) => *of(&mut self.sessions, process) = session,
             Event::Enter => {
                 self.entries += 1;
                 self.inside += 1;

@@ -1,4 +1,4 @@
-use super::{Event, Property, Violation};
+use super::{Event, Property, Violation, of};
 
 /// No two sessions are inside at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -19,12 +19,7 @@ impl Exclusion {
 impl Property for Exclusion {
     fn observe(&mut self, process: usize, event: Event) -> Result<(), Violation> {
         match event {
-            Event::Request(session) => {
-                if self.sessions.len() <= process {
-                    self.sessions.resize(process + 1, 0);
-                }
-                self.sessions[process] = session;
-            }
+            Event::Request(session) => *of(&mut self.sessions, process) = session,
             Event::Enter => {
                 let mine = self.sessions[process];
                 if let Some(other) = self.inside.iter().find(|p| self.sessions[**p] != mine) {

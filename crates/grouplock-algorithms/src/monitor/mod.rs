@@ -44,6 +44,14 @@ pub enum Event {
     Done,
 }
 
+/// The element of `process`, which is made if it is missing.
+fn of<T: Clone + Default>(all: &mut Vec<T>, process: usize) -> &mut T {
+    if all.len() <= process {
+        all.resize(process + 1, T::default());
+    }
+    &mut all[process]
+}
+
 /// A statement that should be true of every execution.
 pub trait Property {
     /// Reads the next event of the execution.

@@ -37,81 +37,73 @@ impl Counter {
     }
 }
 
-/// Each thread increments under the lock. No increment may be lost.
-fn increments<L: RawMutex<Native>>() {
-    let lock = Mutual::<L>::new(THREADS).expect("a few threads are always possible");
+/// Each thread does `work` on the counter, with a process of its own. Returns the count at the end.
+fn count<P: Send>(process: impl Fn() -> P, work: impl Fn(usize, P, &Counter) + Sync) -> usize {
     let counter = Counter::default();
     thread::scope(|scope| {
-        for _ in 0..THREADS {
-            let mut process = lock.process().expect("there is room for all threads");
-            let counter = &counter;
-            scope.spawn(move || {
-                for _ in 0..PASSAGES {
-                    let held = process.acquire().expect("nothing was leaked");
-                    // SAFETY: mutual exclusion.
-                    unsafe { counter.increment() };
-                    drop(held);
-                }
-            });
+        for t in 0..THREADS {
+            let (process, counter, work) = (process(), &counter, &work);
+            scope.spawn(move || work(t, process, counter));
         }
     });
     // SAFETY: the threads are gone.
-    assert_eq!(unsafe { counter.get() }, THREADS * PASSAGES);
+    unsafe { counter.get() }
+}
+
+/// Each thread increments under the lock. No increment may be lost.
+fn increments<L: RawMutex<Native>>() {
+    let lock = Mutual::<L>::new(THREADS).expect("a few threads are always possible");
+    let process = || lock.process().expect("there is room for all threads");
+    let counted = count(process, |_, mut process, counter| {
+        for _ in 0..PASSAGES {
+            let held = process.acquire().expect("nothing was leaked");
+            // SAFETY: mutual exclusion.
+            unsafe { counter.increment() };
+            drop(held);
+        }
+    });
+    assert_eq!(counted, THREADS * PASSAGES);
 }
 
 /// Every third passage writes and the others read, as with a readers-writers lock.
 fn readers_and_writers<G: RawGroup<Native>>() {
     let lock = AsReadersWriters::<G>::new(THREADS).expect("a few threads are always possible");
-    let counter = Counter::default();
-    thread::scope(|scope| {
-        for t in 0..THREADS {
-            let mut process = lock.process().expect("there is room for all threads");
-            let counter = &counter;
-            scope.spawn(move || {
-                let mut last = 0;
-                for passage in 0..PASSAGES {
-                    if (t + passage) % 3 == 0 {
-                        let inside = process.write().expect("nothing was leaked");
-                        // SAFETY: a writer is alone.
-                        unsafe { counter.increment() };
-                        drop(inside);
-                    } else {
-                        let inside = process.read().expect("nothing was leaked");
-                        // SAFETY: a writer and a reader are never inside together.
-                        let seen = unsafe { counter.get() };
-                        drop(inside);
-                        assert!(last <= seen, "the counter went back from {last} to {seen}");
-                        last = seen;
-                    }
-                }
-            });
+    let process = || lock.process().expect("there is room for all threads");
+    let counted = count(process, |t, mut process, counter| {
+        let mut last = 0;
+        for passage in 0..PASSAGES {
+            if (t + passage) % 3 == 0 {
+                let inside = process.write().expect("nothing was leaked");
+                // SAFETY: a writer is alone.
+                unsafe { counter.increment() };
+                drop(inside);
+            } else {
+                let inside = process.read().expect("nothing was leaked");
+                // SAFETY: a writer and a reader are never inside together.
+                let seen = unsafe { counter.get() };
+                drop(inside);
+                assert!(last <= seen, "the counter went back from {last} to {seen}");
+                last = seen;
+            }
         }
     });
     let writes = (0..THREADS).flat_map(|t| (0..PASSAGES).filter(move |p| (t + p) % 3 == 0)).count();
-    // SAFETY: the threads are gone.
-    assert_eq!(unsafe { counter.get() }, writes);
+    assert_eq!(counted, writes);
 }
 
 /// Each thread has its own session, and writes.
 fn sessions_hand_over<G: RawGroup<Native>>() {
     let lock = Group::<G>::new(THREADS).expect("a few threads are always possible");
-    let counter = Counter::default();
-    thread::scope(|scope| {
-        for t in 0..THREADS {
-            let mut process = lock.process().expect("there is room for all threads");
-            let counter = &counter;
-            scope.spawn(move || {
-                for _ in 0..PASSAGES {
-                    let inside = process.enter(t as u64 + 1).expect("nothing was leaked");
-                    // SAFETY: no other thread has this session.
-                    unsafe { counter.increment() };
-                    drop(inside);
-                }
-            });
+    let process = || lock.process().expect("there is room for all threads");
+    let counted = count(process, |t, mut process, counter| {
+        for _ in 0..PASSAGES {
+            let inside = process.enter(t as u64 + 1).expect("nothing was leaked");
+            // SAFETY: no other thread has this session.
+            unsafe { counter.increment() };
+            drop(inside);
         }
     });
-    // SAFETY: the threads are gone.
-    assert_eq!(unsafe { counter.get() }, THREADS * PASSAGES);
+    assert_eq!(counted, THREADS * PASSAGES);
 }
 
 macro_rules! mutex_tests {

@@ -52,19 +52,11 @@ macro_rules! mutex_tests {
     };
 }
 
-macro_rules! group_tests {
+macro_rules! policy_tests {
     ($lock:ty) => {
-        #[test]
-        fn threads_2_sessions_1() {
-            expect(workout(2, 1).group::<$lock>());
-        }
         #[test]
         fn threads_2_sessions_2() {
             expect(workout(2, 2).group::<$lock>());
-        }
-        #[test]
-        fn threads_2_sessions_7() {
-            expect(workout(2, 7).group::<$lock>());
         }
         #[test]
         fn threads_8_sessions_1() {
@@ -74,12 +66,31 @@ macro_rules! group_tests {
             assert_eq!(report.switches, 1);
         }
         #[test]
-        fn threads_8_sessions_2() {
-            expect(workout(8, 2).group::<$lock>());
-        }
-        #[test]
         fn threads_8_sessions_7() {
             expect(workout(8, 7).group::<$lock>());
+        }
+        #[test]
+        fn threads_32_sessions_2() {
+            expect(workout(32, 2).group::<$lock>());
+        }
+    };
+}
+
+macro_rules! group_tests {
+    ($lock:ty) => {
+        policy_tests!($lock);
+
+        #[test]
+        fn threads_2_sessions_1() {
+            expect(workout(2, 1).group::<$lock>());
+        }
+        #[test]
+        fn threads_2_sessions_7() {
+            expect(workout(2, 7).group::<$lock>());
+        }
+        #[test]
+        fn threads_8_sessions_2() {
+            expect(workout(8, 2).group::<$lock>());
         }
         #[test]
         fn threads_32_sessions_1() {
@@ -87,35 +98,8 @@ macro_rules! group_tests {
             assert!(report.most_inside >= 2, "{report}");
         }
         #[test]
-        fn threads_32_sessions_2() {
-            expect(workout(32, 2).group::<$lock>());
-        }
-        #[test]
         fn threads_32_sessions_7() {
             expect(workout(32, 7).group::<$lock>());
-        }
-    };
-}
-
-macro_rules! policy_tests {
-    ($lock:ty) => {
-        #[test]
-        fn threads_2_sessions_2() {
-            expect(workout(2, 2).group::<$lock>());
-        }
-        #[test]
-        fn threads_8_sessions_1() {
-            let report = expect(workout(8, 1).group::<$lock>());
-            assert!(report.most_inside >= 2, "{report}");
-            assert_eq!(report.switches, 1);
-        }
-        #[test]
-        fn threads_8_sessions_7() {
-            expect(workout(8, 7).group::<$lock>());
-        }
-        #[test]
-        fn threads_32_sessions_2() {
-            expect(workout(32, 2).group::<$lock>());
         }
     };
 }
