@@ -1,5 +1,7 @@
 //! Which process is at which place, where processes change places.
 
+use super::canon::for_each_order;
+
 /// All orders of a few processes. In order zero every process is at its own place.
 pub struct Orders {
     /// For each order, the process at each place.
@@ -17,23 +19,13 @@ impl Orders {
         if change && processes > MOST {
             return None;
         }
-        let mut names: Vec<Vec<u8>> = vec![Vec::new()];
-        for p in 0..processes as u8 {
-            // The last place first, so that nothing is changed in the first order.
-            let places = |order: &Vec<u8>| {
-                if change { 0..order.len() + 1 } else { order.len()..order.len() + 1 }
-            };
-            names = names
-                .iter()
-                .flat_map(|order| {
-                    places(order).rev().map(|place| {
-                        let mut longer = order.clone();
-                        longer.insert(place, p);
-                        longer
-                    })
-                })
-                .collect();
-        }
+        // Processes that look alike may change places.
+        let look = |p: usize| (if change { 0 } else { p }, p);
+        let looks: Vec<_> = (0..processes).map(look).collect();
+        let mut names: Vec<Vec<u8>> = Vec::new();
+        for_each_order(&looks, &mut |order| {
+            names.push(order.iter().map(|&p| p as u8).collect());
+        });
         let mut orders = Orders { names, after: Vec::new() };
         let changes = orders.names.clone();
         orders.after = changes

@@ -33,12 +33,6 @@ pub use table::{Cell, Quoted, Row, Support, Table};
 /// A number with separated thousands.
 fn grouped(number: u64, separator: char) -> String {
     let digits = number.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(separator);
-        }
-        text.push(digit);
-    }
-    text
+    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    groups.collect::<Vec<_>>().join(&separator.to_string())
 }

@@ -11,6 +11,7 @@
 //! | `references NAME…` | remote memory references: the largest found, and the proven bound |
 //! | `mutants NAME…` | the mutants of these texts, or all |
 
+use std::borrow::Borrow;
 use std::fmt::Write as _;
 
 use grouplock_algorithms::claims::{Claim, Kind};
@@ -73,7 +74,7 @@ pub fn fill(page: &str, evidence: &Dossier) -> Result<String, PageError> {
 }
 
 /// A table in Markdown; nothing if it has no rows.
-fn markdown(head: &[&str], rows: &[Vec<String>]) -> Option<String> {
+fn markdown(head: &[impl Borrow<str>], rows: &[Vec<String>]) -> Option<String> {
     if rows.is_empty() {
         return None;
     }
@@ -181,7 +182,6 @@ fn properties(evidence: &Dossier, names: &[&str]) -> Option<String> {
         .collect();
     let mut head = vec!["property".to_owned()];
     head.extend(algorithms.iter().map(|algorithm| format!("`{}`", algorithm.name)));
-    let head: Vec<&str> = head.iter().map(String::as_str).collect();
     let rows: Vec<_> = Property::CLAIMABLE
         .into_iter()
         .map(|property| {
@@ -221,7 +221,6 @@ fn references(evidence: &Dossier, names: &[&str]) -> Option<String> {
     let mut head = vec!["lock".to_owned(), "model".to_owned()];
     head.extend(sizes.iter().map(|size| format!("{size} processes")));
     head.push("proven for any number".to_owned());
-    let head: Vec<&str> = head.iter().map(String::as_str).collect();
     let mut rows = Vec::new();
     for algorithm in evidence.algorithms.iter().filter(|a| is_named(&a.name, names)) {
         for model in ["cc", "dsm"] {

@@ -1,8 +1,10 @@
 //! A picture of an execution in lanes: one lane for each process, time from left to right, and one
 //! block for each section of its passages. The colour is the session.
 
+use std::ops::Range;
+
 use super::each;
-use crate::trace::{Section, Step};
+use crate::trace::{Section, Stage, Step};
 
 const LANE: usize = 38;
 /// Space above the lanes for the mark of the violation.
@@ -18,37 +20,6 @@ pub(super) const SECTIONS: [(Section, &str, &str, usize); 6] = [
     (Section::Inside, "inside", "inside", 13),
     (Section::Exit, "exit", "exit", 6),
 ];
-
-/// A stay of a process in one section: steps `from` to `to`, counted from zero, `to` not included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stay {
-    section: Section,
-    session: u64,
-    from: usize,
-    to: usize,
-}
-
-/// The stays of process `p`.
-fn stays(steps: &[Step], p: usize) -> Vec<Stay> {
-    let mut stays: Vec<Stay> = Vec::new();
-    for (i, step) in steps.iter().enumerate() {
-        let Some(stage) = step.stages.get(p) else { continue };
-        match stays.last_mut() {
-            Some(last)
-                if (last.section, last.session, last.to) == (stage.section, stage.session, i) =>
-            {
-                last.to = i + 1;
-            }
-            _ => stays.push(Stay {
-                section: stage.section,
-                session: stage.session,
-                from: i,
-                to: i + 1,
-            }),
-        }
-    }
-    stays
-}
 
 /// The colour of a session. In a mutex, where all sessions are the same, the colour of a process.
 pub(super) fn colour(session: u64, process: usize, is_mutex: bool) -> u64 {
@@ -66,7 +37,15 @@ pub(super) fn svg(steps: &[Step], is_mutex: bool) -> String {
     let at = |step: usize| 100.0 * step as f64 / steps.len().max(1) as f64;
     let drawn = each(0..lanes, |p| {
         let (middle, bottom) = (TOP + p * LANE + LANE / 2, TOP + (p + 1) * LANE - 3);
-        let blocks = each(stays(steps, p), |stay| block(&stay, p, middle, &at, is_mutex));
+        let mut to = 0;
+        // A block for each stay in one section.
+        let stays = steps.chunk_by(|a, b| a.stages.get(p) == b.stages.get(p));
+        let blocks = each(stays, |stay| {
+            let from = to;
+            to += stay.len();
+            let stage = stay[0].stages.get(p);
+            stage.map_or(String::new(), |stage| block(stage, from..to, p, middle, &at, is_mutex))
+        });
         let moves = steps.iter().enumerate().filter(|(_, step)| step.process == p);
         let moves = each(moves, |(i, _)| {
             let x = at(i) + at(1) / 2.0;
@@ -90,19 +69,21 @@ height="{below}"/></svg>
     )
 }
 
+/// The stay of process `p` in one section: steps `from` to `to`, counted from zero, `to` not
+/// included.
 fn block(
-    stay: &Stay,
+    stage: &Stage,
+    Range { start: from, end: to }: Range<usize>,
     p: usize,
     middle: usize,
     at: &impl Fn(usize) -> f64,
     is_mutex: bool,
 ) -> String {
-    let drawn = SECTIONS.iter().find(|(section, ..)| *section == stay.section);
+    let drawn = SECTIONS.iter().find(|(section, ..)| *section == stage.section);
     let Some((_, name, _, half)) = drawn else { return String::new() };
-    let Stay { from, to, session, .. } = *stay;
     let (x, width, y, height) = (at(from), at(to) - at(from), middle - half, 2 * half);
-    let colour = colour(session, p, is_mutex);
-    let session = if is_mutex { String::new() } else { format!(", session {session}") };
+    let colour = colour(stage.session, p, is_mutex);
+    let session = if is_mutex { String::new() } else { format!(", session {}", stage.session) };
     let first = from + 1;
     format!(
         r#"<rect class="seg {name} c{colour}" x="{x:.3}%" y="{y}" width="{width:.3}%" height="{height}"
