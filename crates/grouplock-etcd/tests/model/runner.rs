@@ -96,9 +96,13 @@ fn inside(submitted: Submitted) -> Box<dyn Holding> {
 #[test]
 fn a_thread_that_calls_again_runs_its_tasks_itself() {
     let client = Client::new(FOREVER);
-    client.pass();
-    // The client's thread goes to rest after the call, not before.
-    until("the task ran on this thread", || client.pass() == thread::current().id());
+    let here = thread::current().id();
+    assert_eq!(client.pass(), here, "the client's thread rests at first");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let other = runtime.block_on(async { tokio::time::timeout(LONG, client.pass_async()).await });
+    assert_ne!(other.expect("it wakes the client's thread"), here, "a task of another runtime");
+    // The client's thread releases the tasks when it has noticed the call.
+    until("the task ran on this thread again", || client.pass() == here);
 }
 
 #[test]

@@ -40,34 +40,34 @@ impl fmt::Display for Table {
             "\
 # Rooms on etcd: the faults
 
-*For whoever relies on rooms on etcd.*
+*For people who rely on rooms on etcd.*
 
-What was done to a cluster of {version} and to its clients while six workers in three processes entered three sessions of one room
-all the time, with leases of {TTL} s. This page is written by the command
+What was done to a cluster of {version} and to its clients. Meanwhile six workers in three processes entered three sessions of one room
+all the time, with leases of {TTL} s. This command writes the page
 
 ```
 GROUPLOCK_FAULTS={} GROUPLOCK_FAULT_TABLE=$PWD/docs/etcd-faults.md \\
   cargo test -p grouplock-etcd --test servers -- --ignored --exact faults::fault_table --nocapture
 ```
 
-and fails, instead of being written, if one of these does not hold:
+It fails, and writes nothing, if one of these does not hold:
 
-* **No two sessions at once** among holders that believed to hold: from the return of `enter` until they began to leave, were told of a
-  loss, or `valid_until` had passed. Members of a phase have one epoch, and later phases larger ones.
-* **No stale use.** Every holder uses a resource with its epoch about once a millisecond; the resource refuses an epoch smaller
+* **No two sessions at once** among holders that believed to hold. A holder believes this from the return of `enter` until it begins to leave, gets the report
+  of a loss, or `valid_until` has passed. Holders of a phase have one epoch, and later phases have larger ones.
+* **No stale use.** Every holder uses a resource with its epoch about once a millisecond. The resource refuses an epoch smaller
   than the largest it has seen. No holder was refused before its `valid_until`.
-* **It goes on.** After each fault, while what failed is still missing, everybody is inside again within {} s (also again after it
-  is back; with all servers gone: after they are back).
+* **It goes on.** After each fault, before the repair, all workers enter again within {} s, and once more after the
+  repair. If all servers are gone, they enter after the repair only.
 * **Nothing is left.** In the end the room is empty, and can be entered at once.
 * A client that was stopped inside for longer than its lease finds the holding lost when it wakes.
 
-When leases are revoked by somebody else, no lock can keep its promise: from that moment on only the epochs protect the resource. The beliefs of
-those who lost their place that way end, for these checks, with the revocation. The last but one column tells how often another session came
-in before they noticed; from its first use on the resource refused them. Besides the last row this concerns, in some runs, the leader that is stopped: etcd 3.4.23 has
-a bug by which such a leader, when it wakes, revokes leases that have been renewed with another leader meanwhile
+If somebody else revokes leases, no lock can keep its promise: only the epochs protect the resource then. For these checks, the belief of
+a holder whose lease was revoked ends with the revocation. The last but one column says how often another session entered
+before the holder noticed. From the first use by that session, the resource refused the holder. Two rows allow this: the last one, and the leader that is stopped.
+etcd 3.4.23 has a fault: such a leader, when it wakes, revokes leases that another leader has renewed meanwhile
 ([12528](https://github.com/etcd-io/etcd/issues/12528), [15247](https://github.com/etcd-io/etcd/issues/15247), repaired in later versions).
-In these two rows, and with this version only in the second, the allowance is made for those holders whose entries the servers' own events show to have gone without their
-marks (who leaves deletes both at once); it is made for nobody else who was inside at that time. One column counts them.
+The row of the leader allows it with this version only. Both rows allow it only for holders whose entries went without their marks, by the servers' own events
+(a holder that leaves deletes both at once). One column counts them.
 
 | fault | times | entries | phases | uses of the resource | refused, rightly | holdings lost | of them taken away by the servers | next phase, s (median / worst) | everybody in again, s (median / worst) | other sessions inside after a revocation | all held |
 |---|---|---|---|---|---|---|---|---|---|---|---|",
