@@ -144,6 +144,32 @@ fn nobody_waits_for_the_end_of_a_rest() {
     }
 }
 
+/// Also after the client's thread had to run the tasks for others.
+#[test]
+fn the_clients_thread_rests_again_when_nobody_needs_it() {
+    let client = Client::new(FOREVER);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    for _ in 0..3 {
+        assert_ne!(runtime.block_on(client.pass_async()), thread::current().id());
+        until("the task ran on this thread", || client.pass() == thread::current().id());
+    }
+}
+
+#[test]
+fn a_thread_that_runs_the_tasks_stops_in_time() {
+    let client = Client::new(FOREVER);
+    let began = Instant::now();
+    assert!(client.runner.run(Some(began + Duration::from_millis(100)), &mut |_| false));
+    assert!(began.elapsed() >= Duration::from_millis(100));
+}
+
+#[test]
+fn a_task_of_another_runtime_may_be_the_last_owner() {
+    let runner = Runner::new(FOREVER).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async { drop(runner) });
+}
+
 #[test]
 fn a_child_process_runs_no_tasks() {
     let client = Client::new(FOREVER);
