@@ -197,6 +197,11 @@ impl remote::Runner for Runner {
         until: Option<Instant>,
         is_ready: &mut dyn FnMut(&mut Context<'_>) -> bool,
     ) -> bool {
+        // With no time to wait it would run nothing, and such calls could let the client's thread
+        // rest for ever.
+        if until.is_some_and(|until| until <= Instant::now()) {
+            return false;
+        }
         let Some(_seat) = self.take_seat() else { return false };
         let ready =
             poll_fn(|context| if is_ready(context) { Poll::Ready(()) } else { Poll::Pending });

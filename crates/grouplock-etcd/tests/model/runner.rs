@@ -6,7 +6,7 @@ use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use grouplock_etcd::runner::Runner;
-use grouplock_room::backend::{Holding, Submitted};
+use grouplock_room::backend::{Holding, Pending as _, Submitted};
 use grouplock_room::remote::{self, Grant, PendingRequest, Runner as _};
 use grouplock_room::{HolderId, Patience};
 use grouplock_testing::{LONG, until};
@@ -161,6 +161,19 @@ fn a_thread_that_runs_the_tasks_stops_in_time() {
     let began = Instant::now();
     assert!(client.runner.run(Some(began + Duration::from_millis(100)), &mut |_| false));
     assert!(began.elapsed() >= Duration::from_millis(100));
+}
+
+/// A thread that only looks runs nothing. So its looks must not let the client's thread rest.
+#[test]
+fn looks_without_a_wait_do_not_delay_the_tasks() {
+    let client = Client::new(Duration::from_millis(200));
+    let (mut pending, told) = client.ask();
+    let past = Instant::now();
+    until("it is granted", || match pending.wait(Some(past)).unwrap() {
+        None => false,
+        Some(holding) => holding.leave().is_ok(),
+    });
+    told.recv().unwrap();
 }
 
 #[test]

@@ -12,7 +12,8 @@ pub trait Runner: Send + Sync {
     /// Runs tasks on this thread until `is_ready` returns `true`, at most until `until`. A task
     /// that changes the answer of `is_ready` wakes the last waker that it got.
     ///
-    /// Returns `false` at once if this thread must not run tasks, or another thread already does.
+    /// Returns `false` at once if this thread must not run tasks, another thread already does, or
+    /// `until` has passed.
     fn run(
         &self,
         until: Option<Instant>,
