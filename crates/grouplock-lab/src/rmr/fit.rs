@@ -17,8 +17,9 @@ const SETTLED: f64 = 8.0;
 /// * Otherwise it is the curve a + b·log N, a + b·N or a + b·N² that comes closest, in proportion
 ///   to the cost. The simpler one is preferred if a larger one is hardly better.
 ///
-/// Fewer than two sizes say nothing: [`Growth::NotStated`]. Points never prove a bound. This
-/// describes the points only. For a bound see [`bounds`](super::bounds).
+/// Fewer than two sizes say nothing, and two cannot tell the curves apart: [`Growth::NotStated`].
+/// Points never prove a bound. This describes the points only. For a bound see
+/// [`bounds`](super::bounds).
 ///
 /// ```
 /// use grouplock_algorithms::claims::Growth;
@@ -40,6 +41,9 @@ pub fn fit(points: &[(usize, u64)]) -> Growth {
     let level = points[settled..].iter().map(|&(n, cost)| (n, cost, 1.0));
     if line(level, f64::log2).1 < 0.5 {
         return Growth::Constant;
+    }
+    if points.len() < 3 {
+        return Growth::NotStated;
     }
     let curves: [(Growth, Curve); 3] =
         [(Growth::Logarithmic, f64::log2), (Growth::Linear, |n| n), (Growth::Quadratic, |n| n * n)];

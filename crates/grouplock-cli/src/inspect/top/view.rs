@@ -102,7 +102,9 @@ impl View {
         // In addition to the rooms: a line at the top, a strip of three lines, and a line at the
         // bottom.
         let details = height.saturating_sub(rooms + 5).max(3);
-        let counts = format!("grouplock top  {}  {} rooms", self.place, self.rooms.len());
+        let count = self.rooms.len();
+        let rooms_word = if count == 1 { "room" } else { "rooms" };
+        let counts = format!("grouplock top  {}  {count} {rooms_word}", self.place);
         let mut lines = vec![Line::plain(counts)];
         self.list(&mut lines, width, rooms);
         self.details(&mut lines, width, details);

@@ -143,7 +143,7 @@ impl Found {
             _ => "MORE than claimed",
         };
         match growth {
-            Growth::NotStated => format!("claimed {claim}; two sizes or more show how it grows"),
+            Growth::NotStated => format!("claimed {claim}; three sizes or more show how it grows"),
             Growth::Unbounded => {
                 format!("grows as ∞ (waits on remote registers), claimed {claim}: {verdict}")
             }
