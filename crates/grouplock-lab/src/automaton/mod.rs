@@ -1,7 +1,7 @@
 //! The code of one process as an automaton, compiled as far as the exploration needs it.
 //!
 //! A *local state* represents all executions of a process that behave alike from here on. An
-//! observation takes the process to the next local state. One [run] of the real code finds
+//! observation takes the process to the next local state. One run of the real code finds
 //! such an *edge*; then the edge is remembered. So an exploration works on tables.
 //!
 //! # What a local state is
