@@ -33,11 +33,6 @@ impl<'a> Case<'a> {
         &self.shipped.claims
     }
 
-    pub(super) fn starvation_freedom(&self) -> Cell {
-        let how = format!("deadlock freedom: {}", self.evidence(Property::DeadlockFreedom).both());
-        Cell { how, ..Cell::unmeasured(yes_or_no(self.claims().starvation_freedom)) }
-    }
-
     pub(super) fn unknown_numbers(&self) -> Cell {
         let Claims { processes, sessions, .. } = *self.claims();
         let both = (processes, sessions) == (Limit::None, Limit::None);
@@ -269,6 +264,8 @@ impl Evidence<'_> {
                 (format!("{claimed}, refuted"), "no violation so far", Support::Partly)
             }
             (Claim::Refuted(_), _) => (format!("{claimed}, refuted"), measured, support),
+            // Nobody says that it holds.
+            (Claim::No, Support::Refuted) => (claimed, "does not hold", Support::Supported),
             _ => (claimed, measured, support),
         };
         Cell { claimed, measured: measured.to_owned(), how: self.how(), support, printed: None }
@@ -293,11 +290,6 @@ impl Evidence<'_> {
             parts.push(format!("{} states of {}{}", at.states, at.size(false), over(at)));
         }
         parts.join("; ")
-    }
-
-    fn both(&self) -> String {
-        let cell = self.cell(String::new(), Claim::Yes);
-        if cell.how.is_empty() { cell.measured } else { format!("{}, {}", cell.measured, cell.how) }
     }
 }
 

@@ -32,6 +32,7 @@ fn what_is_violated_ends_with_1_and_a_file_repeats_it() {
     let (code, object) = checked(&[&size[..], &drawn].concat());
     assert_eq!((code, &object["verdict"]), (Some(1), &"violated".into()));
     assert!(object["trace"].as_array().is_some_and(|trace| trace.len() > 20));
+    assert!(object["depth"].is_null(), "a sample has no furthest state");
     let (code, again) = checked(&["--replay", file]);
     assert_eq!(code, Some(1));
     assert_eq!(again["property"], object["property"]);

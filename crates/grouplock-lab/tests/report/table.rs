@@ -34,6 +34,26 @@ fn what_was_exhausted_says_how_far() {
 }
 
 #[test]
+fn starvation_freedom_needs_passages_without_end() {
+    let task = Task::new("keane-moir", 2, 2);
+    let measured = |task| {
+        let table = Table::measured(Paper::HE, &dossier(&[task]));
+        cell(&table, "keane-moir", "starvation").measured.clone()
+    };
+    assert_eq!(measured(task.clone().passages(1)), "not measured");
+    assert_eq!(measured(task), "holds");
+}
+
+#[test]
+fn what_nobody_claims_and_does_not_hold_is_no_refutation() {
+    let task = Task::new("phases-fifo", 2, 2).only(Property::StarvationFreedom);
+    let table = Table::measured(Paper::HE, &dossier(&[task]));
+    let cell = cell(&table, "phases-fifo", "starvation");
+    assert_eq!((&*cell.claimed, &*cell.measured), ("no", "does not hold"));
+    assert_eq!(cell.support, Support::Supported);
+}
+
+#[test]
 fn sizes_that_tell_different_things_are_all_told() {
     let dossier = dossier(&[
         Task::new("handover+dvir-taubenfeld-1-swap", 2, 2).passages(1),

@@ -136,7 +136,7 @@ pub(crate) fn run(arguments: &Arguments) -> Answer {
             "buffer_full": outcome.buffer_full,
             "states": outcome.states,
             "missed": arguments.explores().then(|| outcome.missed()),
-            "depth": outcome.depth,
+            "depth": arguments.explores().then_some(outcome.depth),
             "seconds": outcome.elapsed.as_secs_f64(),
             "verdict": verdict,
             "property": violation.map(|violation| violation.property),
@@ -289,18 +289,17 @@ fn as_text(
         Verdict::Limit => "stopped at a limit; no violation found so far".to_owned(),
     };
     let counted = if arguments.sample.is_some() { "steps" } else { "states" };
-    let missed = match outcome.missed() {
-        missed if arguments.explores() => {
-            format!(" (one was missed with probability {missed:.0e})")
-        }
-        _ => String::new(),
+    let explored = if arguments.explores() {
+        let (missed, depth) = (outcome.missed(), outcome.depth);
+        format!(" (one was missed with probability {missed:.0e}), depth {depth}")
+    } else {
+        String::new()
     };
     _ = writeln!(
         text,
-        "{}, {size}: {verdict}. {} {counted}{missed}, depth {}, {:.1} s ({} runs of the code, {} local states)",
+        "{}, {size}: {verdict}. {} {counted}{explored}, {:.1} s ({} runs of the code, {} local states)",
         subject.name,
         outcome.states,
-        outcome.depth,
         outcome.elapsed.as_secs_f64(),
         outcome.runs,
         outcome.local_states,
