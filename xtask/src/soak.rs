@@ -93,9 +93,7 @@ fn loom_two(given: &Given) -> Results {
 }
 
 fn shuttle(given: &Given) -> Results {
-    let executions = (500 * given.minutes).to_string();
-    let variables = [("GROUPLOCK_EXECUTIONS", &*executions)];
-    each_test(given, model("shuttle"), &["--nocapture"], &variables)
+    each_test(given, model("shuttle"), &["--nocapture"], &[("GROUPLOCK_SHUTTLE_SECONDS", SECONDS)])
 }
 
 /// Storms of processes, by the library and by the program.
@@ -344,8 +342,10 @@ fn reached(program: Program, time: Duration) -> Reached {
 
 /// The last line with a progress.
 fn figures(output: &str) -> Option<&str> {
-    const WORDS: [&str; 8] = [
+    const WORDS: [&str; 10] = [
         "states",
+        "cases",
+        "rounds",
         "executions",
         "terations",
         "Iteration",

@@ -21,7 +21,7 @@ mod signals;
 mod skip;
 pub mod svg;
 
-pub use patience::{LONG, until, until_else};
+pub use patience::{LONG, explored, until, until_else};
 pub use ports::free_port;
 pub use random::Random;
 #[cfg(feature = "tests")]

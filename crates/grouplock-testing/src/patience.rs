@@ -26,3 +26,15 @@ pub fn until_else(mut true_now: impl FnMut() -> bool, what: impl Fn() -> String)
         pause = (pause * 2).min(Duration::from_millis(10));
     }
 }
+
+/// Waits until an exploration is done. Prints its progress every ten seconds.
+pub fn explored(done: impl Fn() -> bool, states: impl Fn() -> usize) {
+    let mut told = Instant::now();
+    while !done() {
+        std::thread::sleep(Duration::from_millis(10));
+        if told.elapsed() >= Duration::from_secs(10) {
+            told = Instant::now();
+            println!("{} states so far", states());
+        }
+    }
+}

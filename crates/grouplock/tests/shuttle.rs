@@ -20,7 +20,7 @@ use grouplock::cores::Handover;
 use grouplock::cores::{Core, Phases, Striped};
 use grouplock::{ExclusiveGuard, GroupLock, Policy, SessionGuard};
 use shuttle::rand::{Rng, thread_rng};
-use shuttle::scheduler::{PctScheduler, RandomScheduler};
+use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::sync::Barrier;
 use shuttle::{Runner, future, thread};
 
@@ -350,8 +350,8 @@ fn few(policy: Policy, parts: &'static [Part]) {
         let seen = lock.snapshot();
         assert_eq!((seen.holders, seen.waiting.len()), (0, 0));
     };
-    Runner::new(RandomScheduler::new(40 * executions()), config()).run(play);
-    Runner::new(PctScheduler::new(4, 10 * executions()), config()).run(play);
+    run(RandomScheduler::new, 40 * EXECUTIONS, FEW, play);
+    run(by_priorities, 10 * EXECUTIONS, FEW, play);
 }
 
 /// Long enough for other threads to do anything.
@@ -406,27 +406,37 @@ fn fellows_meet_after_a_holder_that_was_alone() {
     }
 }
 
-/// The number of executions of each test.
-fn executions() -> usize {
-    let asked = std::env::var("GROUPLOCK_EXECUTIONS").ok().map(|number| {
-        number.parse().unwrap_or_else(|_| panic!("GROUPLOCK_EXECUTIONS={number} is not a number"))
+/// The number of executions of a storm.
+const EXECUTIONS: usize = 500;
+
+/// How often a test of few threads calls [`run`]: with two policies, and two schedulers.
+const FEW: u64 = 4;
+
+fn by_priorities(executions: usize) -> PctScheduler {
+    PctScheduler::new(4, executions)
+}
+
+/// Runs a model so many times. With `GROUPLOCK_SHUTTLE_SECONDS`, the `runs` of a test share that
+/// time instead.
+fn run<S: Scheduler + 'static>(
+    scheduler: impl Fn(usize) -> S,
+    executions: usize,
+    runs: u64,
+    model: impl Fn() + Send + Sync + 'static,
+) {
+    let time = std::env::var("GROUPLOCK_SHUTTLE_SECONDS").ok().map(|seconds| {
+        let number: u64 = seconds.parse().unwrap_or_else(|_| {
+            panic!("GROUPLOCK_SHUTTLE_SECONDS={seconds} is not a number of seconds")
+        });
+        Duration::from_millis(number.saturating_mul(1_000) / runs)
     });
-    asked.unwrap_or(500)
-}
-
-/// Long enough for the longest times inside.
-fn config() -> shuttle::Config {
     let mut config = shuttle::Config::default();
+    // Enough for the longest stays inside.
     config.max_steps = shuttle::MaxSteps::FailAfter(1_000_000);
-    config
-}
-
-fn random(model: impl Fn() + Send + Sync + 'static) {
-    Runner::new(RandomScheduler::new(executions()), config()).run(model);
-}
-
-fn pct(model: impl Fn() + Send + Sync + 'static) {
-    Runner::new(PctScheduler::new(4, executions()), config()).run(model);
+    // When the time is over, shuttle prints a "failing seed", although nothing failed.
+    config.max_time = time;
+    let executions = if time.is_some() { usize::MAX } else { executions };
+    println!("{} executions", Runner::new(scheduler(executions), config).run(model));
 }
 
 macro_rules! storms {
@@ -437,12 +447,12 @@ macro_rules! storms {
 
                 #[test]
                 fn at_random() {
-                    random(|| storm($core, $most));
+                    run(RandomScheduler::new, EXECUTIONS, 1, || storm($core, $most));
                 }
 
                 #[test]
                 fn by_priorities() {
-                    pct(|| storm($core, $most));
+                    run(super::by_priorities, EXECUTIONS, 1, || storm($core, $most));
                 }
             }
         )*

@@ -55,7 +55,9 @@ fn holds_apart(world: World) {
 /// Depth first: fewer states wait in memory.
 fn explored(world: World) -> impl Checker<World> {
     let name = format!("{world:?}");
-    let checker = world.checker().threads(2).spawn_dfs().join();
+    let checker = world.checker().threads(2).spawn_dfs();
+    grouplock_testing::explored(|| checker.is_done(), || checker.unique_state_count());
+    let checker = checker.join();
     println!("{} states: {name}", checker.unique_state_count());
     assert!(checker.unique_state_count() > 100, "something was explored");
     checker

@@ -139,6 +139,9 @@ impl<'a> Search<'a> {
         let free = self.all.iter().filter(|var| !state.knows(**var));
         let free: f64 = free.map(|var| var.values(self.size).len() as f64).product();
         self.found.cases += 1;
+        if self.found.cases.is_multiple_of(1 << 22) {
+            println!("{} cases so far", self.found.cases);
+        }
         self.found.states += weight * free;
         self.found.kept.extend(self.keep.then_some(*state));
         self.judge_all(self.goals, state, &mut { *state }, None, 0);

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use grouplock_quorum::{
     Durable, Member, MemberId, PeerMessage, Process, ProcessId, ProcessState, Time,
@@ -302,15 +301,7 @@ pub(crate) fn explore(scenario: &Scenario) -> Verdict {
     // first, counterexamples are the shortest.
     if scenario.large {
         let checker = checker.spawn_dfs();
-        for second in 1.. {
-            if checker.is_done() {
-                break;
-            }
-            std::thread::sleep(Duration::from_secs(1));
-            if second % 10 == 0 {
-                println!("{} states so far", checker.unique_state_count());
-            }
-        }
+        grouplock_testing::explored(|| checker.is_done(), || checker.unique_state_count());
         verdict(&checker.join())
     } else {
         verdict(&checker.spawn_bfs().join())

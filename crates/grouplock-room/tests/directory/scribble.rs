@@ -111,7 +111,7 @@ fn scribble_while_others_work(seed: u64, rounds: u32) {
             assert!(actor.end().success(), "seed {seed}, round {round}: a process crashed");
         }
     }
-    println!("{told} of {} processes were told of corruption", 3 * round);
+    println!("{round} rounds: {told} of {} processes were told of corruption", 3 * round);
     assert!(told > 0, "no nonsense was noticed at all");
 }
 

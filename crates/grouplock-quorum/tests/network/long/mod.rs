@@ -262,7 +262,7 @@ fn soak_every_fault() {
     for (members, clients) in [(3, 6), (7, 10)] {
         for fault in Fault::ALL {
             let row = holds(fault, members, clients, Duration::from_secs(20));
-            println!("{}", line(&row));
+            println!("{} entries: {}", row.stays, line(&row));
             rows.push(row);
         }
     }
