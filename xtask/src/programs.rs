@@ -66,9 +66,12 @@ impl TestProgram {
     }
 
     pub(crate) fn program(&self) -> Program {
-        Program::new(&self.executable)
+        let program = Program::new(&self.executable)
             .folder(&self.folder)
-            .hidden("CARGO_MANIFEST_DIR", &self.folder)
+            .hidden("CARGO_MANIFEST_DIR", &self.folder);
+        // In each execution loom maps and unmaps the stacks of its threads. Two tests of a process
+        // wait for each other there, and take twice the processor time of one after the other.
+        if self.name == "loom" { program.variable("RUST_TEST_THREADS", "1") } else { program }
     }
 }
 
