@@ -15,8 +15,9 @@ use crate::memory::{Memory, Ptr};
 /// A returned bundle goes to the next process unchanged. So a store holds no more bundles than the
 /// largest number of processes at once.
 ///
-/// This is book-keeping for joining and leaving, not part of any algorithm: it does not use
-/// [`Memory`], and processes do not access it between joining and leaving.
+/// This is book-keeping, not part of any algorithm: processes use it when they join and leave, and
+/// a process that withdraws takes a new node. Its own words are not in [`Memory`], only the objects
+/// are.
 #[derive(Debug)]
 pub struct Nodes<M: Memory, T, S> {
     inner: Mutex<Inner<T, S>>,

@@ -81,8 +81,8 @@ impl Deaths {
     }
 }
 
-/// The rest of a delay that began at that time. It uses the clock of another machine, so it never
-/// exceeds the delay.
+/// The rest of a delay that began at that time. `began` is by the clock of another machine; the
+/// result is at most `delay`.
 fn left_of(delay: Duration, began: u64, now: u64) -> Duration {
     delay.saturating_sub(Duration::from_millis(now.saturating_sub(began)))
 }

@@ -129,7 +129,7 @@ impl Mirror {
         let mut state = self.lock();
         state.last_used = Instant::now();
         if !state.has_task {
-            // What is not watched is not known.
+            // The view is old: nothing has watched the room. The task reads it again.
             state.has_task = true;
             tokio::spawn(keep(Arc::clone(self)));
         }

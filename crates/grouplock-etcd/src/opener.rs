@@ -33,7 +33,7 @@ impl Opener for EtcdOpener {
         options: &RoomOptions,
     ) -> Result<Room, RoomError> {
         if let Some(policy @ (Policy::Batch { .. } | Policy::Priority { .. })) = options.policy {
-            let what = format!("the policy {policy}; they are fifo");
+            let what = format!("the policy {policy}; their policy is always fifo");
             return Err(RoomError::Unsupported { backend: "etcd", what });
         }
         let room = EtcdRoom::new(client(place)?, name.clone(), options.command.as_deref());

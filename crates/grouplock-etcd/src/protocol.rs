@@ -17,7 +17,7 @@
 //! | [`leave`](Entrant::leave) | | delete my entry and mark | |
 //! | [`hand_over`](Entrant::hand_over) | my entry and those of the next session exist | delete mine, put their marks, write their phase | delete mine |
 //! | [`abandon`](Entrant::abandon) | | delete my entry and mark, put a tombstone | |
-//! | [`bury`](Entrant::bury) | my entry is the one I made | write down who died, delete their marks | |
+//! | [`bury`](Entrant::bury) | my entry is the one I made; `died`, if written, is as I read it | write `died`, delete marks of the dead | |
 //!
 //! A process is *present* if one of its keys has a lease. A mark has no lease, so the marks of the
 //! dead delay nobody.

@@ -15,9 +15,10 @@
 //!  lease has ended   the owner was silent for a vote's lease: epoch := epoch + LEAP + 1; grant
 //! ```
 //!
-//! Each guard is needed. Without `g`, a RELINQUISH that arrives twice takes back a vote that was
-//! given again. Without `done`, a REQUEST that arrives after its RELEASE gets a vote that nobody
-//! returns. Without the leap, a stage whose home died may have the same epoch as the next stage.
+//! Each of these checks is needed. Without `g`, a RELINQUISH that arrives twice takes back a vote
+//! that was given again. Without `done`, a REQUEST that arrives after its RELEASE gets a vote that
+//! nobody returns. Without the leap, a stage whose home died may have the same epoch as the next
+//! stage.
 
 use std::collections::BTreeMap;
 
@@ -250,8 +251,8 @@ impl Arbiter {
         self.told = rival;
     }
 
-    /// Repeats the last message to `peer`, which may be lost. `peer` may have restarted with another
-    /// clock, to which the times of its earlier requests mean nothing.
+    /// Repeats the last message to `peer`, which may be lost. `peer` may have restarted with
+    /// another clock, to which the times of its earlier requests mean nothing.
     pub(crate) fn reconnect(&mut self, peer: MemberId, world: &mut World<'_>) {
         if let Some((_, heard)) = self.queue.iter_mut().find(|(rank, _)| rank.member == peer) {
             heard.sent = Time::ZERO;

@@ -60,9 +60,9 @@ impl fmt::Display for Time {
     }
 }
 
-/// The last message from somebody that arrived: when, by our clock, and when it was sent, by the
-/// clock of the sender. Only the sender compares the latter. Its clock may go back when it restarts,
-/// so the last message may have an earlier time than those before.
+/// When the last message of a sender arrived, by our clock, and when it was sent, by the clock of
+/// the sender. Only the sender compares the latter. Its clock may go back when it restarts, so the
+/// last message may have an earlier time than those before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Heard {
     pub(crate) at: Time,

@@ -1,7 +1,7 @@
 //! The atomics and the parking of the lock: those of std, loom or shuttle.
 //!
-//! The lock that runs and the lock that a model explores differ here, and besides only in limits, in
-//! whether a thread's signal is used again, and in the registers of `Handover`.
+//! The lock that runs and the lock that a model explores differ in this file. They also differ in
+//! limits, in whether a thread's signal is used again, and in the registers of `Handover`.
 
 #[cfg(loom)]
 use loom as base;

@@ -20,7 +20,8 @@ pub const SLEEPER: u32 = 1 << 1;
 pub const NOTIFY: u32 = 1 << 2;
 /// A request must take the internal lock, and ask whether it may enter before the waiters.
 pub const ASK: u32 = 1 << 3;
-/// The room is empty, and its name is about to change. Set only together with `LOCKED`.
+/// The room is empty, and its name may change. Set only while `LOCKED` is held, or in the step that
+/// sets `LOCKED`.
 pub const CHANGING: u32 = 1 << 4;
 /// The holder is alone.
 pub const EXCLUSIVE: u32 = 1 << 5;
@@ -74,9 +75,9 @@ pub const fn holders(word: u32) -> usize {
 }
 
 /// Whether a thread that subtracted `count`, and found `word`, must admit waiters: it was the last
-/// holder, or was alone, or there is a limit. If the internal lock is held, the thread that holds it
-/// does that: the step that releases the lock compares the whole word, and so notices that a holder
-/// left.
+/// holder, or was alone, or there is a limit. If the internal lock is held, the thread that holds
+/// it does that: the step that releases the lock compares the whole word, and so notices that a
+/// holder left.
 ///
 /// A holder that was alone may find more than its own count: a thread that found the door shut has
 /// not subtracted its count yet. That thread may enter then, and never admit waiters.

@@ -71,7 +71,7 @@ pub(crate) struct Entrance {
     /// Print nothing about the wait, and no message if the room was not entered in time.
     #[arg(long, short = 'q', conflicts_with = "verbose")]
     quiet: bool,
-    /// Print what happens to stderr, even if it is not a terminal.
+    /// Print messages to stderr, even if stderr is not a terminal.
     #[arg(long, short = 'v')]
     verbose: bool,
 }

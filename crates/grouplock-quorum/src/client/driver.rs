@@ -349,7 +349,7 @@ impl Driver {
         let (home, session) = (entry.home, &entry.session);
         let address = &self.cluster.members[home.index()].address;
         let reason = format!(
-            "the home of session `{session}` is {home} ({address}), which must be up to enter it: {why}"
+            "session `{session}` was asked of {home} ({address}), which cannot be reached: {why}"
         );
         self.end(id, Some(RoomError::Unreachable { place: self.place.clone(), reason }));
     }

@@ -2,7 +2,7 @@
 //!
 //! [`opener`] lets [`Places`](grouplock_room::Places) open rooms at `gbp://host:port[,host:port…]`.
 //! The hosts are members of the cluster. One that can be reached is enough, because it names the
-//! others. `docs/gbp-cluster.md` describes how these rooms work and what they promise.
+//! others. `docs/gbp-rooms.md` describes how these rooms work and what they promise.
 //!
 //! * [`driver`]: the task that talks to the members, one per process and place.
 //! * [`entry`]: a request of the driver. [`driver::decision`]: whether it must wait.

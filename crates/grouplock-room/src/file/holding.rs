@@ -171,7 +171,7 @@ impl Holding for FileHolding {
                     expected: "only one that is alone can be".to_owned(),
                 });
             }
-            // No process compares the session while the holder is alone.
+            // A process that compares sessions owns the latch, which is ours now.
             self.room.write_session(self.slot, session);
             self.room.map.set_text(header::PHASE + phase::SESSION, session.as_bytes());
             latched.run(|line| line.downgrade(self.slot))

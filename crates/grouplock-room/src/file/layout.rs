@@ -3,7 +3,7 @@
 //! ```text
 //! 0      fixed facts    written once, before the file has a name
 //! 64     latch          the internal lock, alone on its cache line
-//! 128    shared words   those of the protocol, guarded by the latch
+//! 128    shared words   those of the protocol; the latch guards nearly all of them
 //! 1024   phase          the phase inside
 //! 2048   deaths         the last ones
 //! 5376   ring           recent phases

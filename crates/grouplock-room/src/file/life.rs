@@ -1,6 +1,7 @@
 //! Life locks: kernel locks that prove that the owners of slots live. They are locks on single
 //! bytes of the file, and belong to an open file description. The kernel drops them when the last
-//! descriptor is closed, at the latest when the process ends, however it ends.
+//! descriptor is closed: at the latest when the process, and all processes that inherited the
+//! descriptor, have ended, however they end.
 //!
 //! The owner of a slot locks the slot's byte for writing. Other processes test it for reading, so
 //! that they do not disturb each other.

@@ -6,7 +6,8 @@
 //!                          ▲ Head, the first that waits
 //! ```
 //!
-//! Only the owner of the latch changes these words. Invariants while the latch has no owner:
+//! Only the owner of the latch changes these words. (Exceptions: while a slot is OUT, its owner
+//! writes its words; a holder writes `Prepared`.) Invariants while the latch has no owner:
 //!
 //! 1. The slots that are IN are the longest compatible beginning of the line. (If the policy allows
 //!    [passes](Words::passes), some may be further back.)
@@ -15,9 +16,9 @@
 //!
 //! An owner of the latch may die before any of its writes. **The states of the slots are the
 //! truth.** Links and numbers follow from the states and the tickets. An owner sets `Armed` before
-//! its first change and clears it after its last. If the next owner finds it set, it
-//! [rebuilds](Line::rebuild) everything else from the states. There is no rollback, and no log
-//! except this bit. The order of the other writes matters in four cases:
+//! it first changes a state or a link, and clears it after its last change. If the next owner finds
+//! it set, it [rebuilds](Line::rebuild) everything else from the states. There is no rollback, and
+//! no log except this bit. The order of the other writes matters in four cases:
 //!
 //! * `Epoch` grows before a request enters with it. An epoch may be skipped, but is never used
 //!   twice.
@@ -174,19 +175,23 @@ impl<W: Words> Line<'_, W> {
     /// Removes the slot of a dead owner from the line.
     pub(crate) fn bury(&mut self, slot: Slot) -> Result<(), Contradiction> {
         self.mend()?;
-        if self.of(slot, Field::State) == IN {
-            let (deaths, ticket) = (self.0.get(At::Deaths), self.of(slot, Field::Ticket));
-            let recorded = deaths > 0 && self.0.get(At::Buried(deaths)) == ticket;
-            if !recorded {
-                // Saturating, here and elsewhere: a faulty process may have written any number into
-                // the file.
-                let number = deaths.saturating_add(1);
-                self.0.died(slot, number);
-                self.0.set(At::Buried(number), ticket);
-                self.0.set(At::Deaths, number);
-            }
-        }
+        self.record_death(slot);
         self.remove(slot)
+    }
+
+    /// Records the death of an owner whose slot is IN, unless the last record is of that death.
+    pub(crate) fn record_death(&mut self, slot: Slot) {
+        let (deaths, ticket) = (self.0.get(At::Deaths), self.of(slot, Field::Ticket));
+        let recorded = deaths > 0 && self.0.get(At::Buried(deaths)) == ticket;
+        if self.of(slot, Field::State) != IN || recorded {
+            return;
+        }
+        // Saturating, here and elsewhere: a faulty process may have written any number into the
+        // file.
+        let number = deaths.saturating_add(1);
+        self.0.died(slot, number);
+        self.0.set(At::Buried(number), ticket);
+        self.0.set(At::Deaths, number);
     }
 
     /// Acknowledges the deaths that were reported to this slot.

@@ -49,8 +49,8 @@ impl FileRoom {
         Ok(owned)
     }
 
-    /// Writes the session into a slot of ours. The slot must be outside or alone: then no process
-    /// compares the session.
+    /// Writes the session into a slot of ours. The slot must be outside, or the caller must own the
+    /// latch: then no process compares the session.
     pub(super) fn write_session(&self, number: u16, session: &str) {
         let slot = self.slot(number);
         slot.sequence().odd_while(|| self.map.set_text(slot.session(), session.as_bytes()));
@@ -83,7 +83,7 @@ impl FileRoom {
         }
         mine.sequence().odd_while(|| {
             mine.pid().set(std::process::id());
-            mine.uid().set(nix::unistd::getuid().as_raw());
+            mine.uid().set(nix::unistd::geteuid().as_raw());
             mine.kept().set(0);
             self.map.set_text(mine.host(), self.host.as_bytes());
             self.map.set_text(mine.command(), self.command.as_bytes());

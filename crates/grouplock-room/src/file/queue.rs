@@ -25,7 +25,7 @@ const FIRST_NAP: Duration = Duration::from_millis(20);
 /// How often a waiter checks whether the file still exists, and whether it watches the right slots.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// Submits a request. If there is a slot to leave, the request comes from inside.
+/// Submits a request. `from` is the slot of a holder that switches; the request leaves it.
 pub(super) fn submit(
     room: &Arc<FileRoom>,
     request: &Request<'_>,
@@ -99,8 +99,8 @@ struct Waiter {
     nudge: Arc<Nudge>,
     /// Whether the slots in front are watched.
     watches: AtomicBool,
-    /// Whether the wait is over. Held while a thread uses the latch for the slot. Afterwards the
-    /// slot may have another owner.
+    /// Whether the wait is over. A thread holds this mutex while it uses the latch for the slot.
+    /// When the value is true, the slot may belong to another request.
     over: Mutex<bool>,
 }
 

@@ -79,13 +79,8 @@ impl Latched<'_> {
     fn bury_by_force(&mut self) -> Result<(), RoomError> {
         self.set(At::Armed, 1);
         for number in self.room.used() {
-            let is = self.get(At::Of(number, Field::State));
-            if is != OUT && !self.room.is_alive(number)? {
-                if is == IN {
-                    let deaths = self.get(At::Deaths).saturating_add(1);
-                    self.died(number, deaths);
-                    self.set(At::Deaths, deaths);
-                }
+            if self.get(At::Of(number, Field::State)) != OUT && !self.room.is_alive(number)? {
+                Line(self).record_death(number);
                 self.room.slot(number).state().set(state::FREE);
             }
         }
@@ -110,9 +105,9 @@ impl Latched<'_> {
         Ok(())
     }
 
-    /// Frees slots of dead owners: first those inside, then those in front of `number` while they
-    /// are compatible with it. It is for a request that cannot wait until a waiter notices the
-    /// death.
+    /// Frees slots of dead owners: those from the front of the line to the first living waiter, the
+    /// last of them first; then those that `number` waits for. It is for a request that cannot wait
+    /// until a waiter notices the death.
     pub(super) fn clear_the_way(&mut self, number: Slot) -> Result<(), RoomError> {
         let mut at = self.get(At::First);
         let mut dead = Vec::new();
@@ -270,7 +265,8 @@ impl Words for Latched<'_> {
         let word = |field| self.map().word(from + field).get();
         let (epoch, entries, next) =
             (word(phase::EPOCH), word(phase::ENTRIES), self.map().word(header::RING_NEXT));
-        // Then an owner of the latch wrote the record and died before it could close the phase.
+        // If the last record has this epoch, an owner of the latch wrote it, and died before it
+        // could close the phase.
         let last = layout::ring(next.get().wrapping_sub(1));
         let is_there = self.map().word(last + phase::EPOCH).get() == epoch;
         // A phase without entries was cut off by a death before it began.
@@ -322,7 +318,8 @@ impl Words for Latched<'_> {
 }
 
 impl Latched<'_> {
-    /// Wakes the first waiter if only a limit keeps it out, so that it watches all new holders.
+    /// Nudges the first waiter if requests were admitted and a limit applies inside: it must watch
+    /// the new holders.
     pub(super) fn wake_head(&mut self) {
         if let Some(head) = self.slot_named(self.get(At::Head))
             && !self.wake.is_empty()

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// The clients of a process: at most one for each place. What a place is, the backend decides.
+/// The clients of a process: at most one for each place. The backend defines what a place is.
 ///
 /// A client stays as long as something holds it. A child process gets new clients after `fork`,
 /// because the threads of the parent's clients do not exist in it.

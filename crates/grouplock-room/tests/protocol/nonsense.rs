@@ -60,3 +60,18 @@ fn whatever_the_links_say_the_last_one_alive_enters() {
     }
     assert!(contradictions > 0, "no image was contradictory");
 }
+
+/// An owner of the latch that frees slots by force may die between the record and the free slot.
+#[test]
+fn a_death_is_recorded_once_by_whoever_frees_the_slot() {
+    let mut image: Image = [0; SIZE];
+    for slot in [0, 1] {
+        image[of(slot, Field::State as usize)] = IN as u8;
+        image[of(slot, Field::Ticket as usize)] = slot as u8 + 1;
+    }
+    let mut memory = Recorder::new(image);
+    for (slot, deaths) in [(0, 1), (0, 1), (1, 2), (1, 2)] {
+        Line(&mut memory).record_death(slot);
+        assert_eq!(memory.get(At::Deaths), deaths, "slot {slot}");
+    }
+}

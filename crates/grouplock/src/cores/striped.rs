@@ -18,7 +18,8 @@
 //! 1. The mode is ON or DRAINING exactly while the stripes hold the central lock. (Exception: for a
 //!    moment at the beginning and at the end they hold it while the mode is OFF.)
 //! 2. A thread that adds its count to a stripe and *then* finds the mode ON is a holder. Every
-//!    other thread that adds a count undoes it, and reads nothing.
+//!    other thread that adds a count undoes it, and reads nothing. (Exception: a holder on a stripe
+//!    counts itself there once more.)
 //! 3. The mode never becomes ON twice with the same epoch. So a thread that saw DRAINING and then
 //!    finds all stripes empty ends that draining or none.
 //!
@@ -217,8 +218,8 @@ impl<S: Eq + Clone> Striped<S> {
         inside.then(|| self.entered(exclusive))
     }
 
-    /// Moves a holder from its stripe to the central lock. If that has too many holders, panics, and
-    /// the holder stays on its stripe.
+    /// Moves a holder from its stripe to the central lock. If that has too many holders, panics,
+    /// and the holder stays on its stripe.
     fn move_to_central(&self, pass: &mut Pass) {
         if let Some(number) = pass.0 {
             self.central.enter_again();

@@ -81,7 +81,7 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
         let lock = self.lock;
         loop {
             M::live(|| self.words(then));
-            let w = lock.word.read(Relaxed); // 25: the name and `EXCLUSIVE` change only under our lock
+            let w = lock.word.read(Relaxed); // 25: the name changes only under our lock; a holder may clear `EXCLUSIVE`
             let same = s != ALONE && is_joinable(w) && lock.name.read(Relaxed) == s; // 26
             if same && holders(w) >= <Phases<M, P> as RawGroup<M>>::most(s) {
                 return false; // 26

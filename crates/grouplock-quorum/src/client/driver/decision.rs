@@ -6,8 +6,8 @@
 //! in an idle room. It also reports which of its own sessions is inside. If that is another
 //! session, the request must wait. Otherwise the driver asks all members for a brief look, once for
 //! all requests of the room that need it. If another session is inside, or a better claim for
-//! another session waits, the request must wait. If not, the votes are on their way. The rivals
-//! because of which the home admits nobody may be gone: it is the last to learn that.
+//! another session waits, the request must wait. If not, the votes are on their way. The home
+//! may still know rivals that have left. It learns of that last.
 
 use std::time::Duration;
 
@@ -27,10 +27,11 @@ pub(in super::super) const FIRST_WORD: Duration = Duration::from_secs(2);
 pub(in super::super) const DOUBT: Duration = Duration::from_secs(1);
 /// When to look for other sessions. A request enters an idle room before that.
 pub(in super::super) const FIRST_LOOK: Duration = Duration::from_millis(2);
-/// How much is known.
+
+/// What is known about a request.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) enum Decision {
-    /// Whether it waits is known, or nobody asks.
+    /// It is known whether the request waits, or no thread needs to know.
     Made,
     /// The home has not answered yet.
     Open { by: Time },

@@ -74,8 +74,8 @@ impl ExitLock {
         unsafe { self.queue.release(me) };
     }
 
-    /// The first thread of the queue waits. Only it sleeps on the word. Each round of the loop is a
-    /// look of a bounded number, or counts as a failure.
+    /// The first thread of the queue waits. Only it sleeps on the word. Each round of the loop is
+    /// one of a bounded number of looks, or it counts as a failure.
     fn wait_first(&self) {
         let (mut round, mut failures) = (0, 0);
         loop {

@@ -188,7 +188,7 @@ impl<S: Eq + Clone> Phases<S> {
             *asked = Some(Cow::Owned(session));
             return false;
         }
-        // SAFETY: `LOCKED` is held and `CHANGING` was set when the count was zero.
+        // SAFETY: `LOCKED` is held, and the step that set `CHANGING` left the count at zero.
         let old = unsafe { self.rename(session) };
         if before & NOTIFY != 0 {
             // The queue is not empty. Perhaps somebody waits for the new session: the thread that

@@ -82,7 +82,8 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
         let mut change = (holders * ONE).wrapping_sub(CHANGING);
         match room {
             Room::Of(session) => {
-                // SAFETY: `LOCKED` is held, and `CHANGING` was set when the count was zero.
+                // SAFETY: `LOCKED` is held, and the step that set `CHANGING` left the count at
+                // zero.
                 let old = unsafe { self.core.rename(session) };
                 self.retired.push(old);
                 change = change.wrapping_sub(word & SET_UP);

@@ -22,12 +22,12 @@
 //!   cannot change from then on, and the thread compares it. If it is the thread's session, the
 //!   thread is inside. If not, and nobody else is counted, the thread may give the room its name.
 //!   Otherwise it undoes its count.
-//! * **Leaving.** A thread subtracts itself from the count in one step. If that leaves the room
-//!   empty while `NOTIFY` is set, or the thread was alone, it takes the internal lock and admits
-//!   waiters. If another thread holds the internal lock, that thread admits them. So leaving never
-//!   waits.
-//! * **Trying.** A try that needs the internal lock and finds it held, some times in a row, fails.
-//!   So a try never waits.
+//! * **Leaving.** A thread subtracts itself from the count in one step. If `NOTIFY` is set, and the
+//!   room is now empty, the thread was alone, or sessions have a limit, the thread takes the
+//!   internal lock and admits waiters. If another thread holds the internal lock, that thread admits
+//!   them. So leaving never waits.
+//! * **Trying.** A try that needs the internal lock looks for it a bounded number of times. Then it
+//!   fails. So a try never waits.
 //! * **Waiting.** A thread spins for a while. Then it takes the internal lock, joins a phase of the
 //!   queue, and sleeps. When the room is handed over, all waiters of a phase are counted in one
 //!   step. They are woken after the internal lock is released.
@@ -42,24 +42,25 @@
 //!
 //! # Invariants
 //!
-//! 1. Only the thread that holds `LOCKED`, and set `CHANGING` while the count was 0, writes the
-//!    name. (Or a holder that is alone, and holds `LOCKED`.)
-//! 2. A thread reads the name only while it holds `LOCKED`, or after it added its count in a step
-//!    that found the door open.
+//! 1. Only the thread that holds `LOCKED`, and set `CHANGING` in a step that left the count at 0,
+//!    writes the name. (Or a holder that is alone, and holds `LOCKED`.)
+//! 2. A thread reads the name only while it holds `LOCKED`, or while it is counted by a step that
+//!    found the door open or that was made under `LOCKED`.
 //! 3. Only the thread that holds `LOCKED` touches the queue.
 //! 4. While a bit of `DOOR` is set, the door is shut. A thread that adds its count then, without
-//!    `LOCKED`, must not read the name, and must undo the count.
+//!    `LOCKED`, must not read the name, and must undo the count. (Exceptions: a holder counts itself
+//!    once more for its own session; the thread that set `RESERVED` takes the empty room.)
 //! 5. When `LOCKED` is released and the queue is not empty, `NOTIFY` is set and somebody is
 //!    counted; or a thread has been invited, and will take `LOCKED`.
 //! 6. A waiter's signal becomes `Granted` after the waiter was removed from the queue and counted.
 //!
 //! By 5, no wake-up is lost. The step that releases `LOCKED` compares the whole word. So it fails
 //! if the last holder left meanwhile, and the thread looks again. A thread that undoes a count
-//! reads `NOTIFY` as one that leaves.
+//! checks `NOTIFY`, as a leaving thread does.
 //!
 //! # Memory orderings
 //!
-//! All steps on the word are read-modify-write, so each continues the release sequences of those
+//! Every write of the word is a read-modify-write, so each continues the release sequences of those
 //! before it. Leaving is a release. Entering, locking, and the step that sets `CHANGING` are
 //! acquires, and so see what all earlier holders did. The step that ends a change of name is a
 //! release, and pairs with entering. A waiter learns that it is inside by an acquire of its

@@ -10,10 +10,10 @@
 //! ```
 //!
 //! 1. No phase is empty.
-//! 2. The room goes to the first phase.
+//! 2. An empty room is handed over to the first phase.
 //! 3. The waiters of a phase are in the order of arrival.
-//! 4. The phases are in the order in which they were founded, except under [`Policy::Priority`] and
-//!    behind a phase that was put first.
+//! 4. The phases are in the order in which they were founded. (Exceptions: [`Policy::Priority`]
+//!    orders them, and the request of an upgrade is put first.)
 //! 5. An exclusive request is a phase of its own.
 //! 6. A waiter is in the queue until its signal is `Granted` or it is removed. Until then its
 //!    ticket is valid.
@@ -117,8 +117,8 @@ pub(super) struct Queue<S> {
     invited: Option<Ticket>,
     /// Virtual arrivals are counted from this time.
     start: Instant,
-    /// Grows when the room changes to another session and when it is about to be set up. While
-    /// there is no queue, nobody has asked for it.
+    /// Grows when the room changes to another session and when it is about to be set up, once the
+    /// queue exists. Nobody has read it before: whoever reads it creates the queue.
     pub(super) epoch: u64,
 }
 

@@ -64,7 +64,7 @@ impl Signal {
         Self::new(Some(sync::current()))
     }
 
-    /// How the waiter stands.
+    /// The state of the waiter.
     pub(super) fn state(&self) -> WaiterState {
         // Acquire: pairs with the release in `set`. So the waiter sees what earlier holders did.
         match self.state.load(Acquire) {
