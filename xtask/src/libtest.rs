@@ -67,13 +67,27 @@ fn plain(name: &str) -> &str {
     marks.iter().find_map(|mark| name.strip_suffix(mark)).unwrap_or(name)
 }
 
-/// How many tests ran, from a closing line.
-pub(crate) fn ran(closing: &str) -> u32 {
-    let number = |what: &str| {
+/// How many tests ran, by the closing lines.
+pub(crate) fn ran(output: &str) -> u32 {
+    let number = |closing: &str, what: &str| {
         let before = closing.split_once(what)?.0;
         before.rsplit(' ').find(|word| !word.is_empty())?.parse::<u32>().ok()
     };
-    number(" passed").unwrap_or(0) + number(" failed").unwrap_or(0)
+    let closing = output.lines().filter(|line| line.starts_with("test result: "));
+    let both = |line| [number(line, " passed"), number(line, " failed")];
+    closing.flat_map(both).flatten().sum()
+}
+
+/// Whether tests were to run, even if the program died before its closing line.
+pub(crate) fn started(output: &str) -> bool {
+    let mut lines = output.lines().filter_map(|line| line.strip_prefix("running "));
+    lines.any(|rest| rest.ends_with(" test") || rest.ends_with(" tests") && rest != "0 tests")
+}
+
+/// Whether a test ran that `argument` names. Options name none.
+pub(crate) fn ran_one_of(output: &str, argument: &str) -> bool {
+    let mut tests = output.lines().filter_map(|line| line.strip_prefix("test "));
+    argument.starts_with('-') || tests.any(|test| test.contains(argument))
 }
 
 #[cfg(test)]
@@ -134,5 +148,15 @@ mod tests {
         assert_eq!(watch.closing, [closing]);
         assert_eq!(ran(closing), 15);
         assert_eq!(ran("test result: ok. 0 passed; 0 failed; 5 ignored"), 0);
+        assert_eq!(ran(&format!("{closing}\n\n{closing}\n")), 30);
+    }
+
+    #[test]
+    fn a_filter_without_matches_is_known() {
+        let output = "\nrunning 1 test\ntest data::all_writes_count ... ok\n";
+        assert!(ran_one_of(output, "data::") && ran_one_of(output, "--nocapture"));
+        assert!(!ran_one_of(output, "storms::"));
+        assert!(started(output));
+        assert!(!started("error: it cannot run\n") && !started("\nrunning 0 tests\n"));
     }
 }

@@ -20,6 +20,8 @@ mod test;
 
 use std::process::ExitCode;
 
+use crate::mutants::Right;
+
 const USAGE: &str = "\
 cargo xtask setup             install what the tests need beyond a Rust toolchain
 cargo xtask test [STEP…]      run all checks, or only those named (this does the set-up first)
@@ -59,10 +61,7 @@ fn main() -> ExitCode {
         ("bench", arguments) => timed(bench::order(arguments)),
         ("soak", arguments) => timed(soak::order(arguments)),
         ("mutants", names) => match mutants::named(names) {
-            Ok(mutants) => {
-                let right = mutants::run_right(&mutants);
-                finish(right.and_then(|()| mutants::run(&mutants, None).map(drop)))
-            }
+            Ok(mutants) => finish(mutants::run(&mutants, Right::First, None).map(drop)),
             Err(mistake) => refuse(&mistake),
         },
         ("dist", []) => finish(setup::Need::Musl.meet().and_then(|()| dist::run())),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use crate::libtest::Watch;
+use crate::libtest::{self, Watch};
 use crate::run::{Ended, LIMIT, Program};
 
 /// The time limits for work that takes seconds. They are long enough for a loaded machine.
@@ -82,11 +82,17 @@ pub(crate) fn build(cargo: Program) -> Result<Vec<TestProgram>, String> {
     Ok(ended.output.lines().filter_map(TestProgram::read).collect())
 }
 
-/// Runs one program, or any program with the output of libtest, and reads its output. Prints its
-/// closing lines, and all output if it fails.
-pub(crate) fn run(shown: &str, program: Program, limits: Limits) -> Ended {
+/// Runs one program, or any program with the output of libtest, with arguments of libtest, and
+/// reads its output. Prints its closing lines, and all output if it fails.
+pub(crate) fn run(shown: &str, program: Program, arguments: &[&str], limits: Limits) -> Ended {
     let mut watch = Watch::new(limits.test);
-    let ended = program.watched(limits.program, |text| watch.read(text, Instant::now()));
+    let program = program.arguments(arguments);
+    let mut ended = program.watched(limits.program, |text| watch.read(text, Instant::now()));
+    if ended.trouble.is_none() {
+        // To libtest, a filter without matches is a success.
+        let missing = arguments.iter().find(|it| !libtest::ran_one_of(&ended.output, it));
+        ended.trouble = missing.map(|filter| format!("no test `{filter}` ran"));
+    }
     let seconds = ended.took.as_secs_f64();
     let mut report = format!("{shown}: {seconds:.1} s\n");
     if let Some(trouble) = &ended.trouble {
@@ -141,8 +147,8 @@ pub(crate) fn run_all(
             scope.spawn(|| {
                 while let Some(program) = next() {
                     let shown = program.shown();
-                    let program = program.program().arguments(filter).variables(variables);
-                    let ended = run(&shown, program, limits);
+                    let program = program.program().variables(variables);
+                    let ended = run(&shown, program, filter, limits);
                     if let Some(trouble) = ended.trouble {
                         failures.lock().expect("as above").push(format!("{shown}: {trouble}"));
                     }
@@ -186,7 +192,7 @@ mod tests {
     fn a_test_that_hangs_is_named_and_killed() {
         let said = "echo 'test a::b has been running for over 60 seconds'; sleep 600";
         let limits = Limits { test: Duration::from_secs(60), program: Duration::from_secs(9 * 60) };
-        let ended = run("fake", Program::new("sh").arguments(&["-c", said]), limits);
+        let ended = run("fake", Program::new("sh").arguments(&["-c", said]), &[], limits);
         assert!(ended.cut_off && ended.took < Duration::from_secs(60), "{:?}", ended.took);
         assert!(ended.trouble.is_some_and(|why| why.contains("`a::b` ran for over 60 seconds")));
     }

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::budget::{self, Given, Order, Part, Reached};
-use crate::mutants;
+use crate::mutants::{self, Right};
 use crate::programs::{self, TestProgram};
 use crate::run::{LIMIT, Program, root};
 use crate::setup::Need;
@@ -141,8 +141,8 @@ const SANCOV: &str = "--cfg fuzzing -Cdebug-assertions -Cpasses=sancov-module \
 
 fn guided(given: &Given) -> Results {
     if !Program::new("c++").arguments(&["--version"]).succeeds() {
-        let why = "0 s: libFuzzer needs a C++ compiler".to_owned();
-        return vec![("guided".to_owned(), Reached::CutOff(why))];
+        let why = "libFuzzer needs a C++ compiler".to_owned();
+        return vec![("guided".to_owned(), Reached::Failed(why))];
     }
     let start = Instant::now();
     // With an explicit target, even if it is this machine's: so build scripts are not instrumented.
@@ -237,7 +237,8 @@ fn explore(given: &Given) -> Results {
 
 /// All mutants, those of CI included.
 fn all_mutants(given: &Given) -> Results {
-    let tried = mutants::in_turns().and_then(|all| mutants::run(&all, Some(given.end)));
+    let tried =
+        mutants::in_turns().and_then(|all| mutants::run(&all, Right::First, Some(given.end)));
     let how = match tried {
         Ok((text, true)) => Reached::Ended(text),
         Ok((text, false)) => Reached::CutOff(text),
@@ -274,11 +275,15 @@ fn each_test(
         Err(why) => return vec![("build".to_owned(), Reached::Failed(why))],
     };
     let given = given.after_building(start);
-    let tests = built.iter().flat_map(|program| {
-        tests_of(program, arguments).into_iter().map(move |test| (program, test))
-    });
-    let waiting = Mutex::new(tests.collect::<VecDeque<_>>());
-    let results = Mutex::new(Vec::new());
+    let (mut tests, mut unknown) = (VecDeque::new(), Vec::new());
+    for program in &built {
+        match tests_of(program, arguments) {
+            Ok(names) => tests.extend(names.into_iter().map(|test| (program, test))),
+            Err(why) => unknown.push((program.shown(), Reached::Failed(why))),
+        }
+    }
+    let waiting = Mutex::new(tests);
+    let results = Mutex::new(unknown);
     let cores = std::thread::available_parallelism().map_or(2, usize::from).max(2);
     std::thread::scope(|scope| {
         for _ in 0..cores {
@@ -313,10 +318,10 @@ fn each_test(
 }
 
 /// The names of a program's tests.
-fn tests_of(program: &TestProgram, arguments: &[&str]) -> Vec<String> {
+fn tests_of(program: &TestProgram, arguments: &[&str]) -> Result<Vec<String>, String> {
     let list = program.program().arguments(arguments).arguments(&["--list"]);
-    let listed = list.watched(Duration::from_secs(60), |_| None).output;
-    listed.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
+    let listed = list.quietly(LIMIT)?.output;
+    Ok(listed.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
 }
 
 /// Runs a program for `time`, and returns its progress.

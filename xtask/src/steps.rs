@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::dist;
 use crate::links;
-use crate::mutants;
+use crate::mutants::{self, Right};
 use crate::package;
 use crate::programs::{self, Limits};
 use crate::python;
@@ -165,6 +165,11 @@ fn clippy(_: &Tests) -> Result<(), String> {
     Program::cargo(&clippy).arguments(&["--", "-D", "warnings"]).quietly(BUILD).map(drop)
 }
 
+/// The tests of grouplock that concern its features: with these features they run.
+pub(crate) fn tests_of_features() -> Program {
+    of_workspace("test", "lock_api,deadlock_detection,tracing").arguments(&OF_FEATURES)
+}
+
 /// Lints cover examples without tests, and the step for features covers documentation.
 pub(crate) fn all_tests() -> Program {
     Program::cargo(&["test", "--workspace", "--tests", "--features", OF_PROGRAM])
@@ -201,11 +206,10 @@ fn features(tests: &Tests) -> Result<(), String> {
         lint.arguments(features).arguments(&["--", "-D", "warnings"]).quietly(BUILD)?;
     }
     let with = |features| of_workspace("test", features);
-    let watched = with("lock_api,deadlock_detection,tracing");
-    let mut failures = tests.programs(watched.arguments(&OF_FEATURES), &[])?;
+    let mut failures = tests.programs(tests_of_features(), &[])?;
     failures.extend(tests.programs(with(all).arguments(&["--test", "lock_api"]), &[])?);
     let documentation = with(all).arguments(&["--doc", "--no-fail-fast"]);
-    failures.extend(tests.run("documentation", documentation).err());
+    failures.extend(tests.run("documentation", documentation, &[]).err());
     told(&failures)
 }
 
@@ -273,15 +277,16 @@ fn miri(tests: &Tests) -> Result<(), String> {
             .variable("MIRIFLAGS", MIRI_FLAGS)
             .variable("RUST_BACKTRACE", "0")
     };
-    let units = tests.run("grouplock lib under miri", test("grouplock").arguments(&["--lib"]));
+    let units = test("grouplock").arguments(&["--lib"]);
+    let units = tests.run("grouplock lib under miri", units, &[]);
     let modules = ["sharing::", "views::", "guards::", "set_up::", "at_most::"];
-    let lock = test("grouplock").arguments(&["--test", "lock", "--"]).arguments(&modules);
-    let small = ["--test", "locks", "--", "data::", "misuse::", "schedules::", "giving_up::"];
-    let lock = tests.run("grouplock under miri", lock);
+    let lock = test("grouplock").arguments(&["--test", "lock"]);
+    let lock = tests.run("grouplock under miri", lock, &modules);
     let text = test("grouplock-algorithms").arguments(&["--lib"]);
-    let text = tests.run("grouplock-algorithms lib under miri", text);
-    let locks = test("grouplock-algorithms").arguments(&small);
-    let locks = tests.run("grouplock-algorithms under miri", locks);
+    let text = tests.run("grouplock-algorithms lib under miri", text, &[]);
+    let small = ["data::", "misuse::", "schedules::", "giving_up::"];
+    let locks = test("grouplock-algorithms").arguments(&["--test", "locks"]);
+    let locks = tests.run("grouplock-algorithms under miri", locks, &small);
     told(&[units, lock, text, locks].into_iter().filter_map(Result::err).collect::<Vec<_>>())
 }
 
@@ -304,8 +309,9 @@ fn tsan(tests: &Tests) -> Result<(), String> {
     told(&failures)
 }
 
+/// Other steps run the checks of these mutants on the right sources.
 fn mutants(_: &Tests) -> Result<(), String> {
-    mutants::run(&mutants::of_ci()?, None).map(drop)
+    mutants::run(&mutants::of_ci()?, Right::Elsewhere, None).map(drop)
 }
 
 fn told(failures: &[String]) -> Result<(), String> {
@@ -324,14 +330,14 @@ impl Tests {
         Ok(programs::run_all(built, filter, &self.variables(), Limits::default()))
     }
 
-    /// Runs a program that cargo must start.
-    fn run(&self, shown: &str, cargo: Program) -> Result<(), String> {
+    /// Runs a program that cargo must start: its tests that `filter` names, or all.
+    fn run(&self, shown: &str, cargo: Program, filter: &[&str]) -> Result<(), String> {
         println!("$ {}", cargo.shown());
         let cargo = cargo.variables(&self.variables());
         let limits = Limits::default();
         // It compiles first.
         let limits = Limits { program: BUILD + limits.program, ..limits };
-        let ended = programs::run(shown, cargo, limits);
+        let ended = programs::run(shown, cargo.arguments(&["--"]), filter, limits);
         ended.trouble.map_or(Ok(()), |trouble| Err(format!("{shown}: {trouble}")))
     }
 }

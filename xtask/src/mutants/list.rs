@@ -28,6 +28,10 @@ pub(crate) struct Check {
 }
 
 impl Check {
+    pub(crate) fn filter(&self) -> Vec<&str> {
+        self.arguments.iter().map(String::as_str).collect()
+    }
+
     pub(crate) fn shown(&self) -> String {
         let words = [&self.package, &self.program].into_iter().chain(&self.arguments);
         words.map(String::as_str).collect::<Vec<_>>().join(" ")

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use self::list::{Check, Mutant};
 use crate::libtest::{self, Watch};
@@ -40,9 +40,14 @@ pub(crate) fn of_ci() -> Result<Vec<Mutant>, String> {
 }
 
 /// All mutants: the first of each file, the second of each file, … So when the time is over, some
-/// of each file were tried. This order compiles more: one file after another is faster for all.
+/// of each file were tried. This order compiles more: one file after another is faster for all. It
+/// starts with another mutant each time, so that many calls try them all.
 pub(crate) fn in_turns() -> Result<Vec<Mutant>, String> {
-    Ok(turns(lists()?))
+    let mut all = turns(lists()?);
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let first = now.as_secs() as usize % all.len().max(1);
+    all.rotate_left(first);
+    Ok(all)
 }
 
 fn turns<T>(lists: Vec<Vec<T>>) -> Vec<T> {
@@ -74,31 +79,32 @@ fn lists() -> Result<Vec<Vec<Mutant>>, String> {
     Ok(lists)
 }
 
-/// Runs the checks of `mutants` on the right sources: a check that always fails proves nothing.
-pub(crate) fn run_right(mutants: &[Mutant]) -> Result<(), String> {
-    copy()?;
-    let checks: BTreeSet<_> = mutants.iter().map(|mutant| (&mutant.check, mutant.ci)).collect();
-    let mut troubles = Vec::new();
-    for (check, ci) in checks {
-        let ended = built_for(check, ci).and_then(|program| {
-            let shown = format!("right sources: {}", check.shown());
-            let ended = programs::run(&shown, checked(&program, check), LIMITS);
-            ended.trouble.map_or(Ok(()), Err)
-        });
-        troubles.extend(ended.err().map(|why| format!("{}: {why}", check.shown())));
-    }
-    if troubles.is_empty() { Ok(()) } else { Err(troubles.join("; ")) }
+/// Whether a check runs on the right sources before it runs on the first of its mutants: a check that
+/// always fails proves nothing.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Right {
+    First,
+    /// Not here, because the caller runs them too.
+    Elsewhere,
 }
 
 /// Tries `mutants` until all are tried or the time is over. Returns how many were tried, and
-/// whether these are all. The error lists the mutants that no check noticed.
-pub(crate) fn run(mutants: &[Mutant], late: Option<Instant>) -> Result<(String, bool), String> {
+/// whether these are all. The error lists the mutants that no check noticed, or says that there was
+/// no time for any.
+pub(crate) fn run(
+    mutants: &[Mutant],
+    right: Right,
+    late: Option<Instant>,
+) -> Result<(String, bool), String> {
     copy()?;
     let mut troubles = Vec::new();
+    let mut passed = BTreeSet::new();
     let mut tried = 0;
     for mutant in mutants.iter().take_while(|_| late.is_none_or(|late| Instant::now() < late)) {
         tried += 1;
-        match noticed(mutant) {
+        let first = right == Right::First && passed.insert((&mutant.check, mutant.ci));
+        let right = if first { run_right(mutant) } else { Ok(()) };
+        match right.and_then(|()| noticed(mutant)) {
             Ok(how) => println!("{}: noticed: {how}", mutant.name),
             Err(why) => {
                 println!("{} ({}): {why}", mutant.name, mutant.what);
@@ -110,7 +116,7 @@ pub(crate) fn run(mutants: &[Mutant], late: Option<Instant>) -> Result<(String, 
     println!("{summary}");
     let summary = format!("{summary}, {} in all", mutants.len());
     let all = tried == mutants.len();
-    if troubles.is_empty() {
+    if troubles.is_empty() && tried > 0 {
         Ok((summary, all))
     } else {
         Err(format!("{summary}; {}", troubles.join("; ")))
@@ -145,6 +151,14 @@ fn copy() -> Result<(), String> {
 /// Another version that satisfies the requirements of the packages.
 const VERSION: &str = "\nversion = \"0.1.99\"";
 
+/// Runs the check of a mutant on the right sources.
+fn run_right(mutant: &Mutant) -> Result<(), String> {
+    let program = built_for(&mutant.check, mutant.ci)?;
+    let shown = format!("right sources: {}", mutant.check.shown());
+    let ended = programs::run(&shown, program.program(), &mutant.check.filter(), LIMITS);
+    ended.trouble.map_or(Ok(()), |why| Err(format!("its check fails on the right sources: {why}")))
+}
+
 /// Changes the file, runs the check, and changes the file back. Returns how the check noticed.
 fn noticed(mutant: &Mutant) -> Result<String, String> {
     let path = root().join(TREE).join(&mutant.file);
@@ -154,20 +168,19 @@ fn noticed(mutant: &Mutant) -> Result<String, String> {
     let built = built_for(&mutant.check, mutant.ci);
     let ended = built.map(|program| {
         let mut watch = Watch::new(LIMITS.test);
-        let program = checked(&program, &mutant.check);
-        (program.watched(LIMITS.program, |text| watch.read(text, Instant::now())), watch.closing)
+        let program = program.program().arguments(&mutant.check.filter());
+        program.watched(LIMITS.program, |text| watch.read(text, Instant::now()))
     });
     fs::write(&path, right).map_err(failed)?;
-    let (ended, closing) = ended.map_err(|why| format!("does not compile: {why}"))?;
+    let ended = ended.map_err(|why| format!("does not compile: {why}"))?;
     let seconds = ended.took.as_secs();
     if ended.cut_off {
         return Ok(format!("it hangs ({seconds} s)"));
     }
-    if ended.trouble.is_some() {
+    if ended.trouble.is_some() && libtest::started(&ended.output) {
         return Ok(format!("{seconds} s"));
     }
-    // A filter without matches passes.
-    let ran: u32 = closing.iter().map(|line| libtest::ran(line)).sum();
+    let ran = libtest::ran(&ended.output);
     Err(format!("NOT NOTICED by {ran} tests of {}", mutant.check.shown()))
 }
 
@@ -201,11 +214,6 @@ fn built_for(check: &Check, ci: bool) -> Result<TestProgram, String> {
     let fits = |it: &TestProgram| it.package == check.package && it.name == check.program;
     let found = built.into_iter().find(fits);
     found.ok_or_else(|| format!("there is no test program `{}`", check.shown()))
-}
-
-fn checked(program: &TestProgram, check: &Check) -> Program {
-    let filter: Vec<&str> = check.arguments.iter().map(String::as_str).collect();
-    program.program().arguments(&filter)
 }
 
 #[cfg(test)]
