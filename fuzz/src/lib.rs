@@ -1,5 +1,5 @@
 //! Fuzzing of untrusted input: frames of the network, a member's log, a room's file, and words on
-//! the command line. The code refuses or understands any input. It never panics, hangs or takes
+//! the command line. The code must refuse or understand any input. It must not panic, hang or take
 //! much memory.
 //!
 //! Each target takes bytes. `tests` makes them at random, for a moment or for

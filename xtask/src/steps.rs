@@ -67,7 +67,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "loom",
-        what: "GroupLock in all executions of a few participants",
+        what: "GroupLock in all executions that loom has of a few participants",
         lane: 1,
         needs: &[],
         check: |tests| model("loom", tests),

@@ -205,11 +205,11 @@ pub fn all() -> Vec<Case> {
             group mutants::phases_hands_over_without_exclusive::Phases<M, Alone<Fifo>>, 3 by 2 => MutualExclusion;
         "phases-fifo-alone", "a reserved room is taken before the holders have left":
             group mutants::phases_reserved_room_is_taken_at_once::Phases<M, Alone<Fifo>>, 2 by 2 => MutualExclusion;
-        "phases-patient-alone", "who was alone leaves as the others do":
+        "phases-patient-alone", "a holder that was alone leaves like other holders":
             group mutants::phases_forgets_that_it_was_alone::Phases<M, Alone<Patient>>, 3 by 2 => ConcurrentOccupancy;
         "phases-fifo-limited", "the limit is not looked at":
             group mutants::phases_joins_a_full_session::Phases<M, Limited<Fifo>>, 2 by 2 => MutualExclusion;
-        "phases-fifo-setup", "who has set up opens without letting fellows in":
+        "phases-fifo-setup", "after set-up, waiters of the same session are not admitted":
             group mutants::phases_opens_without_looking::Phases<M, SetUp<Fifo>>, 2 by 2 => ConcurrentOccupancy;
         "phases-fifo-setup", "marked before the set-up has ended":
             group mutants::phases_marked_before_it_is_set_up::Phases<M, SetUp<Fifo>>, 2 by 2 => NoPanic;
@@ -217,7 +217,7 @@ pub fn all() -> Vec<Case> {
             group mutants::phases_marked_though_set_up_fails::Phases<M, Cancelled<SetUp<Fifo>>>, 2 by 2 => NoPanic long;
         "phases-patient-mixed", "renamed without taking the mark away":
             group mutants::phases_renamed_with_its_mark::Phases<M, Mixed<Patient>>, 2 by 2 => NoPanic long;
-        "phases-patient-mixed", "who wants set-up joins a room that is not":
+        "phases-patient-mixed", "a request with set-up joins a room that is not set up":
             group mutants::phases_joins_a_room_that_is_not_set_up::Phases<M, Mixed<Patient>>, 2 by 2 => NoPanic long;
         "phases-patient", "renamed without looking at those who wait":
             group mutants::phases_renames_without_looking::Phases<M, Patient>, 3 by 2 => ConcurrentOccupancy;

@@ -60,10 +60,32 @@ fn mutants_of_all_others_are_convicted() {
     convict(all().into_iter().filter(|case| !case.long && other(case.of)));
 }
 
-#[test]
-#[ignore = "minutes; `cargo xtask soak` runs it"]
-fn mutants_that_take_minutes_are_convicted() {
-    convict(all().into_iter().filter(|case| case.long));
+/// A test for each mutant that takes minutes, by its name.
+macro_rules! long {
+    ($($name:ident: $what:literal;)*) => {
+        $(#[test]
+        #[ignore = "minutes; `cargo xtask soak` runs it"]
+        fn $name() {
+            convict(all().into_iter().filter(|case| case.long && case.what == $what));
+        })*
+
+        #[test]
+        fn every_mutant_that_takes_minutes_has_a_test() {
+            let long = all().into_iter().filter(|case| case.long);
+            assert_eq!(long.map(|case| case.what).collect::<Vec<_>>(), [$($what),*]);
+        }
+    };
+}
+
+long! {
+    long_withdraw_without_29: "no line 29";
+    long_withdraw_uses_a_forwarding_node_again: "a node marked FORWARD is used again at once";
+    long_bwbgme_without_number_1: "no \"number ≠ 1\" test";
+    long_bwbgme_naive: "the naive generalisation";
+    long_bwbgme_without_opposite_color: "no opposite-colour test";
+    long_phases_marked_though_set_up_fails: "a set-up that fails leaves the mark";
+    long_phases_renamed_with_its_mark: "renamed without taking the mark away";
+    long_phases_joins_a_room_that_is_not_set_up: "a request with set-up joins a room that is not set up";
 }
 
 /// Random executions from a seed find in seconds what an exploration finds among millions of

@@ -1,7 +1,8 @@
 //! Every lock under loom: are the orderings strong enough?
 //!
-//! Loom runs a small program in all ways that the Rust memory model allows, and reports accesses of
-//! the protected data that are not ordered. Two processes use every lock, three use every mutex and
+//! Loom runs a small program in all ways that its memory model has, and reports accesses of the
+//! protected data that are not ordered. (The language allows more: loom's reads return no value
+//! that is written later.) Two processes use every lock, three use every mutex and
 //! most group locks. Loom is the wrong tool for the protocol itself: the explorer of
 //! `grouplock-lab` checks that. So sizes stay small.
 //!
