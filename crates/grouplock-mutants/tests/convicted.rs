@@ -1,7 +1,7 @@
 //! Every mutant breaks the property that it is known to break, at the size that it is known to
 //! need. A mutant that is known to hold does hold.
 
-use grouplock_lab::{Options, Properties, Sampling, Schedule, Verdict, sample};
+use grouplock_lab::{Options, Properties, Reductions, Sampling, Schedule, Verdict, check, sample};
 use grouplock_mutants::list::{Case, all};
 
 fn convict(cases: impl Iterator<Item = Case>) {
@@ -58,6 +58,34 @@ fn mutants_of_recoverable_are_convicted() {
 fn mutants_of_all_others_are_convicted() {
     let other = |of: &str| !NAMES.iter().any(|name| of.starts_with(name));
     convict(all().into_iter().filter(|case| !case.long && other(case.of)));
+}
+
+/// No reduction hides a violation, alone or with others.
+#[test]
+fn every_set_of_reductions_convicts() {
+    let small = [("bakery", "no choosing"), ("clh", "a process keeps its own node")];
+    for (of, what) in small {
+        let case = all().into_iter().find(|case| case.of == of && case.what == what);
+        let case = case.expect("it is in the list");
+        let mut sets = vec![Reductions::ALL, Reductions::NONE];
+        for (all, none) in [(Reductions::ALL, false), (Reductions::NONE, true)] {
+            sets.extend([
+                Reductions { forget: none, ..all },
+                Reductions { scrub: none, ..all },
+                Reductions { alone: none, ..all },
+                Reductions { own: none, ..all },
+                Reductions { symmetry: none, ..all },
+            ]);
+        }
+        for reductions in sets {
+            let mut options = Options::new(&case.subject, case.processes, case.sessions);
+            options.properties = Properties::only(case.breaks.expect("it breaks something"));
+            options.reductions = reductions;
+            let outcome = check(&case.subject, &options).expect("the sizes are right");
+            let found = outcome.violation.map(|violation| violation.property);
+            assert_eq!(found, case.breaks, "{of}, {what}: {reductions:?}");
+        }
+    }
 }
 
 /// A test for each mutant that takes minutes, by its name.

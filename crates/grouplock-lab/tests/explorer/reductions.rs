@@ -1,6 +1,6 @@
 //! Each reduction finds what a run without it finds, with fewer states.
 
-use grouplock_lab::{Options, Outcome, Reductions, Verdict, check, registry};
+use grouplock_lab::{Options, Outcome, Properties, Property, Reductions, Verdict, check, registry};
 
 fn explore(name: &str, passages: u8, reductions: Reductions) -> Outcome {
     let subject = registry::find(name).expect("it is registered");
@@ -36,6 +36,19 @@ fn verdicts_agree_and_reductions_only_save() {
         // One more reduction can add a few states: the first state does not have the value "dead".
         let [all, .., none] = outcomes;
         assert!(all.states <= none.states, "{name}: {} and {}", all.states, none.states);
+    }
+}
+
+#[test]
+fn what_breaks_breaks_with_every_set() {
+    let subject = registry::find("keane-moir").expect("it is registered");
+    for reductions in sets() {
+        let mut options = Options::new(&subject, 3, 2);
+        options.properties = Properties::only(Property::Fcfs);
+        options.reductions = reductions;
+        let outcome = check(&subject, &options).expect("it serves three");
+        let found = outcome.violation.map(|violation| violation.property);
+        assert_eq!(found, Some(Property::Fcfs), "{reductions:?}");
     }
 }
 

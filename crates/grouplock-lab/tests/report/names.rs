@@ -1,7 +1,7 @@
 //! The plans and the registry name the same algorithms.
 
 use grouplock_lab::registry;
-use grouplock_lab::report::{Dossier, Plan};
+use grouplock_lab::report::{Dossier, Exploration, Plan};
 
 #[test]
 fn plans_name_algorithms_that_exist() {
@@ -38,6 +38,41 @@ fn the_evidence_is_that_of_the_full_plan() {
         explored.swap_remove(at.unwrap_or_else(|| panic!("there is no evidence of {task:?}")));
     }
     assert!(explored.is_empty(), "in no plan: {explored:?}");
+}
+
+/// The evidence is that of this code: its explorations that take a moment have the same result.
+#[test]
+fn small_explorations_of_the_evidence_are_repeated() {
+    let evidence = include_str!("../../../../docs/lab/evidence.json");
+    let evidence: Dossier = serde_json::from_str(evidence).expect("the lab wrote it");
+    let mut repeated = 0;
+    for task in Plan::Full.tasks() {
+        let same = |e: &&Exploration| {
+            (&e.algorithm, e.processes, e.sessions, e.passages, e.deaths, e.only)
+                == (
+                    &task.algorithm,
+                    task.processes,
+                    task.sessions,
+                    task.passages,
+                    task.deaths,
+                    task.property,
+                )
+        };
+        let known = evidence.explorations.iter().find(same).expect("every task was explored");
+        if known.seconds > 3.0 {
+            continue;
+        }
+        let now = Dossier::collect(std::slice::from_ref(&task), &mut |_, _| ()).expect("it exists");
+        let now = &now.explorations[0];
+        let size = |e: &Exploration| {
+            // A violation ends the search in the middle of a level.
+            (e.violated.is_none()).then(|| (e.states, e.depth, e.bounds.clone(), e.in_part))
+        };
+        assert_eq!((now.verdict, now.violated), (known.verdict, known.violated), "{task:?}");
+        assert_eq!(size(now), size(known), "{task:?}: `cargo xtask evidence` explores again");
+        repeated += 1;
+    }
+    assert!(repeated > 30, "only {repeated} are small");
 }
 
 #[test]
