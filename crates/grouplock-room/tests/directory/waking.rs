@@ -172,10 +172,15 @@ fn impatient() {
         assert!(waited.is_err_and(|error| error.is_conflict()));
         inside.leave().expect("it can be left");
     }
-    let threads = fs::read_dir("/proc/self/task").expect("/proc is mounted").flatten();
-    let names = threads.filter_map(|thread| fs::read_to_string(thread.path().join("comm")).ok());
-    let watch = names.filter(|name| name.trim_end() == "grouplock-watch").count();
-    process::say(&format!("{watch} watch"));
+    let watch = || {
+        let threads = fs::read_dir("/proc/self/task").expect("/proc is mounted").flatten();
+        let names =
+            threads.filter_map(|thread| fs::read_to_string(thread.path().join("comm")).ok());
+        names.filter(|name| name.trim_end() == "grouplock-watch").count()
+    };
+    // A thread has its name some time after it was started.
+    until("there is one", || watch() > 0);
+    process::say(&format!("{} watch", watch()));
 }
 
 /// `cargo test --release -p grouplock-room --test directory many_waiters -- --ignored --nocapture`

@@ -16,6 +16,8 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use grouplock_testing::LONG;
+
 /// The prefix of a command that dies with the thread that started it.
 pub(crate) const MORTAL: [&str; 3] = ["setpriv", "--pdeathsig", "KILL"];
 
@@ -32,7 +34,7 @@ impl Namespace {
             Namespace(child.spawn().map_err(|error| format!("unshare does not start: {error}"))?);
         let ours = fs::read_link("/proc/self/ns/net").map_err(|error| error.to_string())?;
         let path = format!("/proc/{}/ns/net", namespace.0.id());
-        let deadline = Instant::now() + Duration::from_secs(5);
+        let deadline = Instant::now() + LONG;
         loop {
             if fs::read_link(&path).is_ok_and(|theirs| theirs != ours) {
                 return Ok(namespace);
