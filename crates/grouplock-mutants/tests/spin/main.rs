@@ -4,6 +4,7 @@
 mod engine;
 
 use engine::{Look, Said, ask, is_there};
+use grouplock_algorithms::claims::Kind;
 use grouplock_lab::export::promela;
 use grouplock_lab::{Options, Properties, Property, Reductions, Subject, Verdict, check, registry};
 use grouplock_mutants::list::{Case, all};
@@ -66,6 +67,30 @@ impl Question {
         }
     }
 
+    /// Whether Spin and the lab count the same states.
+    fn counts(&self) -> bool {
+        matches!(self.property, Property::MutualExclusion | Property::Fcfs)
+    }
+
+    /// The states in the table of `docs/verification.md`, if it has this question.
+    fn said_on_the_page(&self) -> Option<u64> {
+        let Question { subject, processes, sessions, passages, property } = self;
+        let size = match subject.claims.kind {
+            Kind::Mutual => format!("{processes} processes"),
+            Kind::Group => format!("{processes} × {sessions}"),
+        };
+        let bound = match passages {
+            None => String::new(),
+            Some(1) => ", 1 passage each".to_owned(),
+            Some(passages) => format!(", {passages} passages each"),
+        };
+        let row = format!("| `{}`, {size}{bound} |", subject.name);
+        let page = include_str!("../../../../docs/verification.md");
+        let cells = page.lines().find_map(|line| line.strip_prefix(&row))?;
+        let column = usize::from(*property != Property::MutualExclusion);
+        cells.split('|').nth(column)?.trim().replace(',', "").parse().ok()
+    }
+
     /// Compares Spin's results for `model` with the lab's results for the code. Returns the common
     /// verdict, or the difference. If both count the same states, the lab and Spin each without its
     /// reductions, the numbers are compared too. (If processes may stop forever, Spin has more
@@ -73,7 +98,7 @@ impl Question {
     fn compare(&self, model: &str) -> Result<Verdict, String> {
         let said = self.asked(model);
         let mut options = self.options();
-        let counts = matches!(self.property, Property::MutualExclusion | Property::Fcfs);
+        let counts = self.counts();
         if counts {
             options.reductions = Reductions::NONE;
         }
@@ -92,6 +117,13 @@ impl Question {
         }
         if counts && verdict == Verdict::Holds && said[0].states != ours {
             return Err(format!("{told}: the lab sees {ours} states, spin {}", said[0].states));
+        }
+        if counts && verdict == Verdict::Holds {
+            let said = self.said_on_the_page();
+            assert!(
+                said.is_none_or(|said| said == ours),
+                "{told}: {said:?} on the page, not {ours}"
+            );
         }
         let violated = outcome.violation.map(|violation| violation.property);
         assert!(violated.is_none_or(|violated| violated == *property), "{told}: {violated:?}");
@@ -117,6 +149,10 @@ fn violated(property: Property) -> Vec<&'static str> {
     for (name, processes, passages) in ALGORITHMS {
         let question = Question { passages, ..Question::of(name, processes, property) };
         let verdict = question.compare(&question.model()).unwrap_or_else(|why| panic!("{why}"));
+        if question.counts() {
+            let told = question.said_on_the_page();
+            assert_eq!(told.is_some(), verdict == Verdict::Holds, "{name}");
+        }
         violated.extend((verdict == Verdict::Violated).then_some(name));
     }
     violated
@@ -153,6 +189,7 @@ fn spin_and_the_lab_see_the_same_states_of_other_steps() {
         let question = Question { passages: Some(passages), ..Question::of(name, 2, property) };
         let verdict = question.compare(&question.model()).unwrap_or_else(|why| panic!("{why}"));
         assert_eq!(verdict, Verdict::Holds, "{name}");
+        assert!(question.said_on_the_page().is_some(), "{name}");
     }
 }
 
