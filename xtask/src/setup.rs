@@ -2,6 +2,7 @@
 //! can.
 
 use std::process::ExitCode;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::dist::MUSL;
 use crate::python;
@@ -103,18 +104,27 @@ impl Need {
         }
     }
 
-    /// Installs it if it is missing.
+    /// Installs it if it is missing. A later call returns the result of the first one.
     pub(crate) fn meet(self) -> Result<(), String> {
-        if self.is_there() {
-            return Ok(());
-        }
+        static MET: [OnceLock<Result<(), String>>; Need::ALL.len()] =
+            [const { OnceLock::new() }; Need::ALL.len()];
+        // Neither apt-get nor rustup can run twice at a time.
+        static INSTALLER: Mutex<()> = Mutex::new(());
+        let install = || {
+            let _alone = INSTALLER.lock().unwrap_or_else(PoisonError::into_inner);
+            if self.is_there() { Ok(()) } else { self.install() }
+        };
+        MET[self as usize].get_or_init(install).clone()
+    }
+
+    fn install(self) -> Result<(), String> {
         match self {
             Need::Miri => {
-                Need::Sources.meet()?;
+                component("rust-src")?;
                 component("miri")?;
             }
             Need::Sources => component("rust-src")?,
-            Need::Chromium => packages(&["chromium", "chromium-driver"])?,
+            Need::Chromium => packages(&["chromium", "chromium-driver", "fonts-liberation"])?,
             Need::Etcd => {
                 packages(&["etcd-server", "etcd-client"])?;
                 // The package starts a service, which is not needed. Without systemd it does not.
@@ -157,10 +167,11 @@ fn component(name: &str) -> Result<(), String> {
     Program::new("rustup").arguments(&add).run()
 }
 
-/// Installs Debian packages.
+/// Installs Debian packages, and no others that they only recommend.
 fn packages(names: &[&str]) -> Result<(), String> {
     Program::new("apt-get").arguments(&["update"]).run()?;
-    Program::new("apt-get").arguments(&["install", "--yes"]).arguments(names).run()
+    let install = ["install", "--yes", "--no-install-recommends"];
+    Program::new("apt-get").arguments(&install).arguments(names).run()
 }
 
 /// Installs everything, and lists what cannot be installed. In CI the tests that need it fail,

@@ -29,16 +29,8 @@ const OF_TESTS: [Need; 4] = [Need::Chromium, Need::Etcd, Need::Shells, Need::Spi
 /// Runs `steps`, all of them even if one fails, and sums up. If `required`, nothing may be skipped.
 pub(crate) fn run(steps: &[&'static Step], required: bool) -> ExitCode {
     let start = Instant::now();
-    let mut lacking = Vec::new();
-    for need in Need::ALL {
-        let of_tests = OF_TESTS.contains(&need) && steps.iter().any(|step| step.name == "tests");
-        if (of_tests || steps.iter().any(|step| step.needs.contains(&need)))
-            && let Err(reason) = need.meet()
-        {
-            println!("{} cannot be had: {reason}", need.shown());
-            lacking.push((need, reason));
-        }
-    }
+    let wanted = |need: &Need| steps.iter().any(|step| needs(step).any(|it| it == *need));
+    let wanted: Vec<_> = Need::ALL.into_iter().filter(wanted).collect();
     let skipped = root().join("target/xtask/skipped");
     // It exists only if an earlier run was interrupted.
     _ = std::fs::remove_file(&skipped);
@@ -49,16 +41,18 @@ pub(crate) fn run(steps: &[&'static Step], required: bool) -> ExitCode {
     let tests = Tests { variables };
     let (waiting, ended) = (Mutex::new(steps.to_vec()), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
+        // The first steps need little. They run while the rest is being installed.
+        scope.spawn(|| wanted.iter().for_each(|need| drop(need.meet())));
         let lanes = 1 + STEPS.iter().map(|step| step.lane).max().unwrap_or(0);
         for lane in 0..lanes {
-            let (tests, waiting, ended, lacking) = (&tests, &waiting, &ended, &lacking);
+            let (tests, waiting, ended) = (&tests, &waiting, &ended);
             scope.spawn(move || {
                 loop {
                     let step = next(&mut waiting.lock().expect("nobody panics with it"), lane);
                     let Some(step) = step else { return };
                     println!("== {}: {}", step.name, step.what);
                     let start = Instant::now();
-                    let outcome = outcome(step, tests, lacking, required);
+                    let outcome = outcome(step, tests, required);
                     let took = start.elapsed().as_secs_f64();
                     let line = line(step.name, took, &outcome);
                     println!("== {line}");
@@ -69,8 +63,10 @@ pub(crate) fn run(steps: &[&'static Step], required: bool) -> ExitCode {
     });
     let ended = ended.into_inner().expect("as above");
     let mut skips = std::fs::read_to_string(&skipped).unwrap_or_default();
-    for (need, reason) in &lacking {
-        _ = writeln!(skips, "LACKING {}: {reason}", need.shown());
+    for need in wanted {
+        if let Err(reason) = need.meet() {
+            _ = writeln!(skips, "LACKING {}: {reason}", need.shown());
+        }
     }
     println!("\n== summary");
     for step in steps {
@@ -98,10 +94,20 @@ fn next(waiting: &mut Vec<&'static Step>, lane: usize) -> Option<&'static Step> 
     Some(waiting.remove(place))
 }
 
-fn outcome(step: &Step, tests: &Tests, lacking: &[(Need, String)], required: bool) -> Outcome {
-    if let Some((need, reason)) = lacking.iter().find(|(need, _)| step.needs.contains(need)) {
-        let reason = format!("{} cannot be had: {reason}", need.shown());
-        return if required { Outcome::Failed(reason) } else { Outcome::Skipped(reason) };
+/// All requirements of a step: its own, and those of single tests.
+fn needs(step: &Step) -> impl Iterator<Item = Need> {
+    let of_tests = if step.name == "tests" { &OF_TESTS[..] } else { &[] };
+    step.needs.iter().chain(of_tests).copied()
+}
+
+fn outcome(step: &Step, tests: &Tests, required: bool) -> Outcome {
+    for need in needs(step) {
+        if let Err(reason) = need.meet()
+            && step.needs.contains(&need)
+        {
+            let reason = format!("{} cannot be had: {reason}", need.shown());
+            return if required { Outcome::Failed(reason) } else { Outcome::Skipped(reason) };
+        }
     }
     (step.check)(tests).map_or_else(Outcome::Failed, |()| Outcome::Passed)
 }

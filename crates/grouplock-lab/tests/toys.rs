@@ -2,13 +2,13 @@
 
 mod scaffold;
 
-use grouplock_algorithms::CapacityError;
-use grouplock_algorithms::claims::{Claims, Text};
+use grouplock_algorithms::claims::{Claims, Kind, Limit, Text};
 use grouplock_algorithms::memory::Ordering::SeqCst;
 use grouplock_algorithms::memory::{Memory, Ptr, Register, Site, Value, Word};
 use grouplock_algorithms::nodes::Nodes;
-use grouplock_algorithms::raw::RawMutex;
+use grouplock_algorithms::raw::{RawGroup, RawMutex};
 use grouplock_algorithms::slots::Slots;
+use grouplock_algorithms::{CapacityError, Session};
 use grouplock_lab::memory::{SimMemory, SimRegister};
 use grouplock_lab::{
     Options, Outcome, Properties, Property, Sampling, Schedule, Subject, check, sample,
@@ -35,6 +35,8 @@ const ONE_STEP: u8 = 6;
 const INSPECT_LIES: u8 = 7;
 /// Process 1 enters at once, and `inspect` does not distinguish the processes.
 const START_LIES: u8 = 8;
+/// Test-and-set. A process that has left the critical section passes through another test-and-set.
+const GATED_EXIT: u8 = 9;
 /// Process 1 reads its own register forever. The explorer takes such reads at once.
 const OWN_SPIN: u8 = 10;
 /// Each process raises a counter, and lowers it again if it is not alone.
@@ -104,7 +106,7 @@ impl<const K: u8> RawMutex<SimMemory> for Toy<K> {
                 me.passages = (me.passages + 1).min(3);
             }
             START_LIES if me.i == 1 => _ = self.last.read(SeqCst),
-            ONE_STEP | START_LIES => tas(),
+            ONE_STEP | GATED_EXIT | START_LIES => tas(),
             OWN_SPIN => {
                 loop {
                     SimMemory::live(|| []);
@@ -139,6 +141,11 @@ impl<const K: u8> RawMutex<SimMemory> for Toy<K> {
         match K {
             EMPTY_EXIT | EMPTY => {}
             NEVER_FREE => self.last.write(0, SeqCst),
+            GATED_EXIT => {
+                self.held.write(0, SeqCst);
+                SimMemory::await_until(|| self.last.cas(0, 1, SeqCst));
+                self.last.write(0, SeqCst);
+            }
             RAISES => _ = self.count.faa(u64::MAX, SeqCst),
             NOT_TWICE => {
                 self.count.faa(u64::MAX, SeqCst);
@@ -152,6 +159,45 @@ impl<const K: u8> RawMutex<SimMemory> for Toy<K> {
         if matches!(K, OWN_SPIN | NOT_TWICE | INSPECT_LIES) {
             see("i", me.i.word());
         }
+    }
+}
+
+/// A mutex in the place of a group lock: processes of a session are never inside together.
+#[derive(Debug)]
+struct Apart<const K: u8>(Toy<K>);
+
+impl<const K: u8> RawGroup<SimMemory> for Apart<K> {
+    type Process = Me;
+
+    fn claims() -> Claims {
+        Claims { kind: Kind::Group, sessions: Limit::None, ..claims() }
+    }
+
+    fn new(processes: usize) -> Result<Self, CapacityError> {
+        RawMutex::new(processes).map(Apart)
+    }
+
+    fn join(&self) -> Result<Me, CapacityError> {
+        self.0.join()
+    }
+
+    unsafe fn leave(&self, me: Me) {
+        // SAFETY: as for the caller.
+        unsafe { self.0.leave(me) };
+    }
+
+    unsafe fn enter(&self, me: &mut Me, _: Session) {
+        // SAFETY: as for the caller.
+        unsafe { self.0.acquire(me) };
+    }
+
+    unsafe fn exit(&self, me: &mut Me) {
+        // SAFETY: as for the caller.
+        unsafe { self.0.release(me) };
+    }
+
+    fn inspect(me: &Me, see: &mut dyn FnMut(&'static str, Word)) {
+        Toy::<K>::inspect(me, see);
     }
 }
 
@@ -312,6 +358,29 @@ fn a_loop_that_changes_nothing_goes_on_for_ever_as_an_await_does() {
     // Steps that no other process can notice are taken at once, but not forever.
     assert_eq!(only::<OWN_SPIN>(2, Property::DeadlockFreedom), stuck);
     assert_eq!(nodes::<PRIVATE_SPIN>(2, Property::DeadlockFreedom), stuck);
+}
+
+/// Some process that leaves can always do so: only an infinite execution shows the fault.
+#[test]
+fn an_exit_that_others_pass_for_ever_is_not_group_bounded() {
+    let endless = "violated: group-bounded-exit";
+    assert_eq!(only::<GATED_EXIT>(2, Property::GroupBoundedExit), endless);
+    assert_eq!(only::<GATED_EXIT>(2, Property::DeadlockFreedom), "Holds");
+    assert_eq!(only::<ONE_STEP>(2, Property::GroupBoundedExit), "Holds");
+}
+
+/// One process stays inside, and nobody leaves in the cycle.
+#[test]
+fn a_mutex_is_not_a_group_lock_with_concurrent_occupancy() {
+    let occupancy = Property::ConcurrentOccupancy;
+    let spins = Subject::group::<Apart<SPINS>>("toy");
+    let waits = Subject::group::<Apart<ONE_STEP>>("toy");
+    for subject in [spins, waits] {
+        let outcome = explore(&subject, 2, Properties::only(occupancy));
+        assert_eq!(told(outcome, occupancy), "violated: concurrent-occupancy");
+        let outcome = explore(&subject, 2, Properties::only(Property::DeadlockFreedom));
+        assert_eq!(told(outcome, Property::DeadlockFreedom), "Holds");
+    }
 }
 
 #[test]

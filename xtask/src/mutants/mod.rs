@@ -219,6 +219,11 @@ fn built_for(check: &Check, ci: bool) -> Result<TestProgram, String> {
 #[cfg(test)]
 mod tests {
     #[test]
+    fn every_mutant_fits_its_source() {
+        assert!(!super::all().expect("each text is in its file once").is_empty());
+    }
+
+    #[test]
     fn the_lists_take_turns() {
         assert_eq!(
             super::turns(vec![vec![1, 4, 6], vec![], vec![2], vec![3, 5]]),

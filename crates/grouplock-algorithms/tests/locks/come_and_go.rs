@@ -66,9 +66,9 @@ fn thousands_of_processes_pass_through_a_group_lock() {
     }
 }
 
-/// A process that joins gets the private variables and nodes of a process that left, unchanged. No
+/// A process that joins after another has left gets its private variables and nodes, unchanged. No
 /// register changes. So for the lock it is the same process: results of explorations with a fixed
-/// set of processes also hold for processes that join and leave.
+/// set of processes also hold if processes leave and others take their places.
 fn is_taken_over<L: Debug, P: Debug>(
     lock: &L,
     passage: impl FnOnce(&mut P),

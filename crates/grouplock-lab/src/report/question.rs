@@ -3,7 +3,7 @@
 use grouplock_algorithms::Claims;
 use grouplock_algorithms::claims::{Bound, Claim, Growth, Limit, Primitive};
 
-use super::dossier::{Algorithm, Dossier, Exploration};
+use super::dossier::{Algorithm, Broken, Dossier, Exploration};
 use super::table::{Cell, Support};
 use crate::explore::Verdict;
 use crate::property::Property;
@@ -31,6 +31,15 @@ impl<'a> Case<'a> {
 
     pub(super) fn claims(&self) -> &'a Claims {
         &self.shipped.claims
+    }
+
+    /// Whether the lock stopped making progress while its references were counted: with so few
+    /// processes.
+    pub(super) fn breaks(&self) -> Option<&'a Broken> {
+        let broken = self.dossier.broken.iter();
+        broken
+            .filter(|it| self.names.contains(&it.algorithm.as_str()))
+            .min_by_key(|it| it.processes)
     }
 
     pub(super) fn unknown_numbers(&self) -> Cell {
@@ -152,11 +161,7 @@ impl<'a> Case<'a> {
         let Some(last) = points.iter().map(|point| point.processes).max() else { return cell };
         let found = points.iter().map(|point| point.max).max().unwrap_or(0);
         let sampled = format!("sampled to {last} processes");
-        let broken =
-            self.dossier.broken.iter().filter(|b| self.names.contains(&b.algorithm.as_str()));
-        let (measured, how, support) = if let Some(least) =
-            broken.min_by_key(|broken| broken.processes)
-        {
+        let (measured, how, support) = if let Some(least) = self.breaks() {
             // The costs at other sizes do not show that the lock works.
             let measured = format!("breaks with {} processes", least.processes);
             (measured, least.because.clone(), Support::Partly)

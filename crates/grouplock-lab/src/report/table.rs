@@ -161,7 +161,10 @@ fn row(paper: Paper, dossier: &Dossier, name: &str) -> Option<Row> {
     // The first column is not printed: papers assume mutual exclusion.
     let words = printed.into_iter().flat_map(|[.., words]| words.split('|').map(Some));
     let words = std::iter::once(None).chain(words).chain(std::iter::repeat(None));
+    // Nothing is supported for a lock that breaks at another size.
+    let most = if case.breaks().is_some() { Support::Partly } else { Support::Supported };
     let answers = paper.columns.iter().map(|(_, answer)| answer(&case));
+    let answers = answers.map(|cell| Cell { support: cell.support.max(most), ..cell });
     Some(Row {
         algorithm: name.to_owned(),
         called: printed.map(|[_, called, _]| *called),

@@ -298,7 +298,7 @@ l processes of one session enter together, then leave. Every home is measured: t
 {idle}
 ## All compete
 
-{THREADS} threads, two sessions at every home, {entries} entries, each with a priority from 0 to 9, which matters with the policy `priority:100ms`. I inquiries, Y returned votes, N notices of competition (not in the paper), R requests repeated for a better claim; \"counted\" is 3·entries + 3(q−1)·stages + I + 2Y + N + R. \"a stage\" is the cost without the three messages of each process; 6(q−1) is the upper bound by the paper's argument, if every vote is asked back once.
+{THREADS} threads, two sessions at every home, {entries} entries, each with a priority from 0 to 9, which matters with the policy `priority:100ms`. I inquiries, Y returned votes, N notices of competition (not in the paper), R requests repeated for a better claim; \"counted\" is 3·entries + 3(q−1)·stages + I + 2Y + N + R. \"a stage\" is the cost without the three messages of each process; 6(q−1) is the cost if every vote is asked back once, by our count of three messages for a yield; the paper counts two, and has 5(q−1).
 
 | members | q | policy | entries | stages | I | Y | N | R | sent | counted | repeated | a stage | 3(q−1) | 6(q−1) |
 |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|

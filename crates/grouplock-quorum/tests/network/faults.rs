@@ -189,22 +189,23 @@ fn killed_between_the_disk_and_the_network_a_vote_counts() {
 fn a_dead_client_loses_its_place_when_its_lease_ends_and_not_before() {
     let cluster = start(Options { lease: "2s", ..Options::new(3) });
     let mut dead = client_at(&cluster, 0);
+    // The lease counts from when its member hears it.
+    let asked = Instant::now();
     dead.ask("room", &session_at(0, 3), 1).unwrap();
     dead.entered(1, PATIENCE).unwrap().expect("the room is empty");
-    let died = Instant::now();
     drop(dead);
     let mut waits = client_at(&cluster, 1);
     let session = session_at(1, 3);
-    let deadline = died + PATIENCE;
+    let deadline = Instant::now() + PATIENCE;
     // The members must also hear from a waiter, so it asks again.
     let let_in = loop {
         assert!(Instant::now() < deadline, "the dead are not noticed");
         waits.ask("room", &session, 2).unwrap();
         if waits.entered(2, Duration::from_millis(300)).unwrap().is_some() {
-            break died.elapsed();
+            break asked.elapsed();
         }
     };
-    assert!(let_in >= Duration::from_millis(1900), "its lease had not ended: {let_in:?}");
+    assert!(let_in >= Duration::from_secs(2), "its lease had not ended: {let_in:?}");
     assert_eq!(cluster.metric(0, "grouplock_deaths_total", ""), 1);
     assert!(cluster.log(0).contains("taken for dead"));
     assert!(cluster.get(0, "/status.json").contains("\"died\":true"));
