@@ -1,7 +1,10 @@
 //! Every mutant breaks the property that it is known to break, at the size that it is known to
 //! need. A mutant that is known to hold does hold.
 
-use grouplock_lab::{Options, Properties, Reductions, Sampling, Schedule, Verdict, check, sample};
+use grouplock_lab::report::Dossier;
+use grouplock_lab::{
+    Options, Properties, Property, Reductions, Sampling, Schedule, Verdict, check, sample,
+};
 use grouplock_mutants::list::{Case, all};
 
 fn convict(cases: impl Iterator<Item = Case>) {
@@ -58,6 +61,22 @@ fn mutants_of_recoverable_are_convicted() {
 fn mutants_of_all_others_are_convicted() {
     let other = |of: &str| !NAMES.iter().any(|name| of.starts_with(name));
     convict(all().into_iter().filter(|case| !case.long && other(case.of)));
+}
+
+/// The page of the lab is made from the evidence.
+#[test]
+fn the_evidence_has_every_mutant_with_what_it_breaks() {
+    let evidence = include_str!("../../../docs/lab/evidence.json");
+    let evidence: Dossier = serde_json::from_str(evidence).expect("the lab wrote it");
+    let shown = |of: &str, what: &str, size: (usize, u64), breaks: Option<Property>| {
+        format!("{of}: {what}, {size:?}, {breaks:?}")
+    };
+    let written = evidence.mutants.iter();
+    let written =
+        written.map(|it| shown(&it.of, &it.what, (it.processes, it.sessions), it.property));
+    let listed = all().into_iter();
+    let listed = listed.map(|it| shown(it.of, it.what, (it.processes, it.sessions), it.breaks));
+    assert_eq!(written.collect::<Vec<_>>(), listed.collect::<Vec<_>>());
 }
 
 /// No reduction hides a violation, alone or with others.

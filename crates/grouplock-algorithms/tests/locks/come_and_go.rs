@@ -1,69 +1,57 @@
-//! Processes that join and leave, on locks that serve any number of them.
+//! Processes that join and leave.
 
 use std::fmt::Debug;
 use std::sync::Barrier;
 use std::thread;
 
 use grouplock_algorithms as locks;
-use grouplock_algorithms::anderson::Anderson;
-use grouplock_algorithms::bakery::Bakery;
-use grouplock_algorithms::black_white_bakery::BlackWhiteBakery;
-use grouplock_algorithms::clh::Clh;
-use grouplock_algorithms::dvir_taubenfeld_1::DvirTaubenfeld1;
-use grouplock_algorithms::dvir_taubenfeld_1_swap::DvirTaubenfeld1Swap;
-use grouplock_algorithms::dvir_taubenfeld_2::{Domain, DvirTaubenfeld2};
+use grouplock_algorithms::dvir_taubenfeld_2::Domain;
 use grouplock_algorithms::handover::Handover;
-use grouplock_algorithms::keane_moir::KeaneMoir;
-use grouplock_algorithms::mcs::Mcs;
 use grouplock_algorithms::memory::Native;
 use grouplock_algorithms::monitor::{Watched, Workout};
-use grouplock_algorithms::petrovic::{Bounded, Petrovic, Unbounded};
-use grouplock_algorithms::phases::Phases;
-use grouplock_algorithms::policy::{Cancelled, Fifo};
+use grouplock_algorithms::petrovic::Petrovic;
 use grouplock_algorithms::raw::{RawGroup, RawMutex};
 use grouplock_algorithms::{CapacityError, Group, Session};
 
-/// Eight threads, 4,000 processes. Each process makes three passages and then leaves the lock.
+/// Eight threads, 2,000 processes. Each process makes three passages and then leaves the lock.
 const COMING_AND_GOING: Workout = Workout {
     threads: 8,
     sessions: 3,
-    passages: 1500,
+    passages: 750,
     rejoin_every: 3,
     seed: 20,
     patience: std::time::Duration::from_secs(60),
 };
 
-#[test]
-fn thousands_of_processes_pass_through_a_mutex() {
-    for outcome in [
-        COMING_AND_GOING.mutex::<Mcs<Watched>>(),
-        COMING_AND_GOING.mutex::<DvirTaubenfeld1<Watched>>(),
-        COMING_AND_GOING.mutex::<DvirTaubenfeld1Swap<Watched>>(),
-        COMING_AND_GOING.mutex::<DvirTaubenfeld2<Watched>>(),
-        COMING_AND_GOING.mutex::<Clh<Watched>>(),
-        // This lock has a fixed number of slots. Processes use them one after another.
-        COMING_AND_GOING.mutex::<Anderson<Watched>>(),
-        COMING_AND_GOING.mutex::<Bakery<Watched>>(),
-        COMING_AND_GOING.mutex::<BlackWhiteBakery<Watched>>(),
-    ] {
-        assert_eq!(outcome.expect("all properties hold").entries, 12_000);
-    }
-}
+/// A lock with a fixed number of slots has eight. Processes use them one after another.
+mod thousands {
+    use super::*;
 
-#[test]
-fn thousands_of_processes_pass_through_a_group_lock() {
-    for outcome in [
-        COMING_AND_GOING.group::<Handover<Watched>>(),
-        COMING_AND_GOING.group::<KeaneMoir<Watched>>(),
-        COMING_AND_GOING.group::<Handover<Watched, DvirTaubenfeld2<Watched>>>(),
-        COMING_AND_GOING.group::<Phases<Watched>>(),
-        COMING_AND_GOING.group::<Phases<Watched, Cancelled<Fifo>>>(),
-        // This lock also has a fixed number of slots, which processes use one after another.
-        COMING_AND_GOING.group::<Petrovic<Watched, Bounded>>(),
-        COMING_AND_GOING.group::<Petrovic<Watched, Unbounded>>(),
-    ] {
-        assert_eq!(outcome.expect("all properties hold").entries, 12_000);
+    macro_rules! mutex_tests {
+        ($lock:ty) => {
+            #[test]
+            fn of_processes_come_and_go() {
+                let report = COMING_AND_GOING.mutex::<$lock>().expect("all properties hold");
+                assert_eq!(report.entries, 6_000);
+            }
+        };
     }
+
+    macro_rules! group_tests {
+        ($lock:ty) => {
+            #[test]
+            fn of_processes_come_and_go() {
+                let report = COMING_AND_GOING.group::<$lock>().expect("all properties hold");
+                assert_eq!(report.entries, 6_000);
+            }
+        };
+    }
+
+    every_mutex!(Watched, mutex_tests);
+    every_withdrawing_mutex!(Watched, mutex_tests);
+    every_group!(Watched, group_tests);
+    every_round!(Watched, group_tests);
+    every_policy!(Watched, group_tests);
 }
 
 /// A process that joins after another has left gets its private variables and nodes, unchanged. No
