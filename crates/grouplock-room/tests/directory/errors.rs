@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use grouplock_room::{Access, Guard, Places, Policy, Room, RoomError, RoomOptions};
 use grouplock_testing::{current_test, skip};
 
-use crate::process::{self, Actor, LONG, Scratch, until_waiting};
+use crate::process::{self, Actor, LONG, Scratch, until, until_waiting};
+use crate::waking::sleeping;
 
 /// Where the slots begin.
 const SLOTS: u64 = 23_808;
@@ -508,9 +509,10 @@ fn who_leaves_late_does_not_leave_for_who_has_entered_again() {
         let guard = room.enter("s").expect("it is empty");
         latch(1).expect("it can be written");
         let again = std::thread::scope(|scope| {
-            let leaving = scope.spawn(|| guard.leave());
-            let entering = scope.spawn(|| room.enter("s"));
-            std::thread::sleep(Duration::from_millis(50));
+            let named = || std::thread::Builder::new().name("at-the-latch".to_owned());
+            let leaving = named().spawn_scoped(scope, || guard.leave()).expect("a thread");
+            let entering = named().spawn_scoped(scope, || room.enter("s")).expect("a thread");
+            until("both wait", || sleeping("at-the-latch") == (2, 2));
             latch(0).expect("it can be written");
             leaving.join().expect("no panic").expect("it can be left");
             entering.join().expect("no panic").expect("it can be entered")

@@ -15,12 +15,20 @@ const NAP: Duration = Duration::from_millis(20);
 
 /// Whether all threads of this process with that name sleep.
 fn all_sleep(name: &str) -> bool {
+    let (sleep, all) = sleeping(name);
+    sleep == all
+}
+
+/// How many threads with this name sleep, and how many there are.
+pub(crate) fn sleeping(name: &str) -> (usize, usize) {
     let threads = fs::read_dir("/proc/self/task").expect("/proc is mounted").flatten();
-    threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok()).all(|stat| {
+    let stats = threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
+    let states = stats.filter_map(|stat| {
         // A line has a number, the name in parentheses, and a letter for the state.
-        let Some((before, state)) = stat.rsplit_once(") ") else { return false };
-        !before.ends_with(&format!("({name}")) || state.starts_with('S')
-    })
+        let (before, state) = stat.rsplit_once(") ")?;
+        before.ends_with(&format!("({name}")).then(|| state.starts_with('S'))
+    });
+    states.fold((0, 0), |(sleep, all), sleeps| (sleep + usize::from(sleeps), all + 1))
 }
 
 /// Whether the holder wakes a waiter when it leaves. `name` is the name of the thread that sleeps.
