@@ -1,13 +1,16 @@
 //! Whether a blocking request must wait.
 //!
-//! [`Backend::submit`](grouplock_room::Backend::submit) needs to know it: a request without
-//! patience ends then, and a waiter shows its progress. The home of a session does not know it by
-//! itself. It reports that the request is in its queue, which is so whenever it needs votes, even
-//! in an idle room. It also reports which of its own sessions is inside. If that is another
-//! session, the request must wait. Otherwise the driver asks all members for a brief look, once for
-//! all requests of the room that need it. If another session is inside, or a better claim for
-//! another session waits, the request must wait. If not, the votes are on their way. The home
-//! may still know rivals that have left. It learns of that last.
+//! [`Backend::submit`](grouplock_room::Backend::submit) must know whether the request waits. If it
+//! waits and has no patience, it ends. If it has patience, it shows its progress.
+//!
+//! The home alone cannot know that. It reports that the request is in its queue. But every request
+//! that needs votes is in the queue, even in an idle room. The home also reports which of its own
+//! sessions is inside. If that is another session, the request must wait.
+//!
+//! Otherwise the driver asks all members for a brief look, once for all requests of the room that
+//! need one. The request must wait if another session is inside, or if a better claim for another
+//! session waits. If neither is so, only messages are on their way: votes for the request, or the
+//! news that its rivals have left. The home learns last that those rivals have left.
 
 use std::time::Duration;
 

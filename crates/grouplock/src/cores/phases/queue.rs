@@ -15,8 +15,8 @@
 //! 4. The phases are in the order in which they were founded. (Exceptions: [`Policy::Priority`]
 //!    orders them, and the request of an upgrade is put first.)
 //! 5. An exclusive request is a phase of its own.
-//! 6. A waiter is in the queue until its signal is `Granted` or it is removed. Until then its
-//!    ticket is valid.
+//! 6. A ticket is valid until its waiter is removed: when the waiter withdraws, or before its
+//!    signal becomes `Granted`.
 //!
 //! Joining, removing and taking the first phase take constant time, however long the queue is;
 //! under [`Policy::Priority`], logarithmic time. By 4, the first phase has waited longest, so one
