@@ -155,8 +155,8 @@ pub(crate) fn tell(
     let (operation, at, access) = match &event.what {
         What::Request(_) if is_mutex => ("asks to enter".to_owned(), None, None),
         What::Request(session) => (format!("asks for session {session}"), None, None),
-        What::Withdraw => ("gives up".to_owned(), None, None),
-        What::Told => ("is told of a death".to_owned(), None, None),
+        What::Withdraw => ("withdraws".to_owned(), None, None),
+        What::Told => ("learns of a death".to_owned(), None, None),
         What::Die => ("dies".to_owned(), None, None),
         What::Reaches { register: None, .. } => {
             ("what it wrote inside reaches memory".to_owned(), None, None)

@@ -98,7 +98,7 @@ fn the_queue_lock_is_first_come_first_served_unless_somebody_returns_to_a_place_
     let outcome = explore(&named("jayanti-jayanti"), (2, 1), None, Some(Property::Fcfs));
     let violation = outcome.violation.expect("who returns is before who came meanwhile");
     let told: Vec<_> = violation.trace.iter().map(|step| step.operation.as_str()).collect();
-    assert!(told.contains(&"gives up"), "{told:?}");
+    assert!(told.contains(&"withdraws"), "{told:?}");
 
     let patient = Subject::mutex::<JayantiJayanti<SimMemory>>("patient");
     let outcome = explore(&patient, (3, 1), None, Some(Property::Fcfs));
@@ -129,7 +129,7 @@ fn what_they_cost() {
     assert_eq!(growth(&dsm), Growth::Linear);
     assert!(dsm.iter().all(|one| !one.remote_spinning), "everybody waits at home");
     let queue = measured("jayanti-jayanti", Model::Cc);
-    let mean = |one: &Measurement| one.amortised.map(rmr::rounded_up).expect("waiters can give up");
+    let mean = |one: &Measurement| one.amortised.map(rmr::rounded_up).expect("waiters can withdraw");
     let means: Vec<_> = queue.iter().map(|one| (one.processes, mean(one))).collect();
     assert_eq!(fit(&means), Growth::Constant, "{means:?}");
 }

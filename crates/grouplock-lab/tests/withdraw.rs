@@ -45,7 +45,7 @@ fn the_largest_request_grows_and_the_mean_of_a_run_does_not() {
     let of = |processes| {
         let measured = measure(NAME, processes, &options).expect("it does not break");
         let cc = measured.into_iter().find(|point| point.model == Model::Cc).expect("all models");
-        let mean = cc.amortised.expect("its waiters can give up");
+        let mean = cc.amortised.expect("its waiters can withdraw");
         println!("{processes} processes: {} at most, {mean:.1} on the mean of a run", cc.max);
         ((processes, cc.max), (processes, rmr::rounded_up(mean)))
     };
