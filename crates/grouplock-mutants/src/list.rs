@@ -187,8 +187,8 @@ pub fn all() -> Vec<Case> {
             group mutants::bwbgme_without_opposite_color::BlackWhiteBakeryGme<M>, 3 by 2 => Nothing long;
         "phases-fifo", "`NOTIFY` is not set":
             group mutants::phases_without_notify::Phases<M, Fifo>, 2 by 2 => DeadlockFreedom;
-        "phases-fifo", "`ASK` is not set":
-            group mutants::phases_without_ask::Phases<M, Fifo>, 3 by 2 => Fcfs;
+        "phases-fifo", "`MUST_LOCK` is not set":
+            group mutants::phases_without_must_lock::Phases<M, Fifo>, 3 by 2 => Fcfs;
         "phases-fifo", "unlocked without comparing the word":
             group mutants::phases_unlocks_without_looking_again::Phases<M, Fifo>, 2 by 2 => DeadlockFreedom;
         "phases-fifo-cancel", "a cancelled grant is kept":

@@ -10,8 +10,8 @@ use super::arena::List;
 use super::queue::{Asked, Overtaking, Queue, Ticket};
 use super::waiter::{Kind, Retired, Signal, Waiter, WaiterState, Wakes};
 use super::word::{
-    self, ASK, CHANGING, EXCLUSIVE, LIMITED, LOCKED, MOST_HOLDERS, NOTIFY, ONE, RESERVED, SET_UP,
-    SLEEPER,
+    self, CHANGING, EXCLUSIVE, LIMITED, LOCKED, MOST_HOLDERS, MUST_LOCK, NOTIFY, ONE_HOLDER,
+    RESERVED, SET_UP, SLEEPER,
 };
 use super::{Duty, Phases, QueuedThread};
 use crate::foreign::contain;
@@ -79,7 +79,7 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
 
     /// Ends the change that began at `word`. Then `holders` are inside.
     fn end_change(&mut self, word: u32, room: Room<S>, holders: u32) {
-        let mut change = (holders * ONE).wrapping_sub(CHANGING);
+        let mut change = (holders * ONE_HOLDER).wrapping_sub(CHANGING);
         match room {
             Room::Of(session) => {
                 // SAFETY: `LOCKED` is held, and the step that set `CHANGING` left the count at
@@ -212,13 +212,13 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
                 return false;
             }
             // Acquire: as below.
-            self.core.word.fetch_add(places as u32 * ONE, Acquire);
+            self.core.word.fetch_add(places as u32 * ONE_HOLDER, Acquire);
             self.enter_some(places as u32, None);
             return true;
         }
         let phase = self.queue().take_overtaking(slot);
         // Acquire: what earlier holders did. The name does not change, as in `occupy`.
-        self.core.word.fetch_add(phase.waiters.len() as u32 * ONE, Acquire);
+        self.core.word.fetch_add(phase.waiters.len() as u32 * ONE_HOLDER, Acquire);
         self.grant(phase.waiters, None);
         self.retired.push(phase.session);
         true
@@ -259,7 +259,7 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
         loop {
             // Relaxed: what matters is the step that succeeds.
             let word = self.core.word.load(Relaxed);
-            let mut bits = if word & LIMITED == 0 { 0 } else { ASK };
+            let mut bits = if word & LIMITED == 0 { 0 } else { MUST_LOCK };
             if let Some(demands) = self.any_queue().as_ref().and_then(|queue| queue.demands()) {
                 if word::is_empty(word) && demands.hand_over {
                     self.hand_over(None);
@@ -273,11 +273,11 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
                 } else if demands.hand_over || !demands.invited {
                     bits |= NOTIFY;
                 }
-                if demands.ask {
-                    bits |= ASK;
+                if demands.must_lock {
+                    bits |= MUST_LOCK;
                 }
             }
-            let free = word & !(LOCKED | SLEEPER | NOTIFY | ASK | RESERVED) | bits;
+            let free = word & !(LOCKED | SLEEPER | NOTIFY | MUST_LOCK | RESERVED) | bits;
             // Release: the queue and the name, for the thread that locks next.
             if self.core.word.compare_exchange_weak(word, free, Release, Relaxed).is_ok() {
                 if word & SLEEPER != 0 {
@@ -331,7 +331,7 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
             // Acquire: what earlier holders did. The name does not change while the lock is held,
             // even if the last holder has left meanwhile. And while the lock is held, no other
             // thread takes the room alone.
-            self.core.word.fetch_add(ONE, Acquire);
+            self.core.word.fetch_add(ONE_HOLDER, Acquire);
             return true;
         }
         let only_same = overtaking == Overtaking::PresentSession;
@@ -392,7 +392,7 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
             return false;
         }
         let session = asked.take().map(Cow::into_owned);
-        let change = |word| (word::holders(word) == 1).then_some((word - ONE) | CHANGING);
+        let change = |word| (word::holders(word) == 1).then_some((word - ONE_HOLDER) | CHANGING);
         // Acquire: what the other holders did. The caller's count is removed, so it is zero.
         // Relaxed: only the step that succeeds matters.
         let Ok(word) = self.core.word.fetch_update(Acquire, Relaxed, change) else {

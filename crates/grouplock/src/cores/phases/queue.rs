@@ -89,7 +89,7 @@ pub(super) struct Demands {
     pub(super) hand_over: bool,
     /// New requests must ask under the internal lock: a waiter may not be overtaken, or the policy
     /// counts who overtakes, or a waiter cannot end its patience itself.
-    pub(super) ask: bool,
+    pub(super) must_lock: bool,
     /// A thread has been invited and has not answered yet.
     pub(super) invited: bool,
 }
@@ -160,7 +160,7 @@ impl<S> Queue<S> {
         let counted = matches!(self.policy, Policy::Batch { .. } | Policy::BatchFor { .. });
         Some(Demands {
             hand_over: strict || first.helpless > 0,
-            ask: strict || counted || self.helpless > 0,
+            must_lock: strict || counted || self.helpless > 0,
             invited: self.invited.is_some(),
         })
     }

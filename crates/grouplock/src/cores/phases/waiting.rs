@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::Phases;
 use super::queue::{Asked, Ticket};
 use super::waiter::{Kind, Signal, WaiterState};
-use super::word::{self, ASK, EXCLUSIVE, FULL, ONE};
+use super::word::{self, EXCLUSIVE, FULL, MUST_LOCK, ONE_HOLDER};
 use crate::foreign::discard;
 use crate::sync;
 use crate::watch::{self, Observer as _};
@@ -56,7 +56,7 @@ impl<S: Eq + Clone> Phases<S> {
             drop(locked);
             // Relaxed: the thread that granted the room set this bit or found it clear. It has not
             // changed since.
-            self.give_back(ONE | self.word.load(Relaxed) & EXCLUSIVE);
+            self.give_back(ONE_HOLDER | self.word.load(Relaxed) & EXCLUSIVE);
         } else {
             let waiter = locked.remove(ticket);
             drop(locked);
@@ -79,7 +79,7 @@ impl<S: Eq + Clone> Phases<S> {
                 // Further spinning is useless.
                 return false;
             }
-            if word & ASK != 0 {
+            if word & MUST_LOCK != 0 {
                 if !has_asked && self.lock().admit(asked, Instant::now) {
                     return true;
                 }
