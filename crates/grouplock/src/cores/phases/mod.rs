@@ -365,9 +365,9 @@ unsafe impl<S: Eq + Clone> Core for Phases<S> {
         self.poll_slow(session, waiting, cx)
     }
 
-    fn cancel(&self, Waiting { ticket, signal, watch }: Waiting, exclusive: bool) {
-        self.withdraw(ticket, &signal);
-        watch.end(watch::Request::of(self, exclusive), false);
+    fn cancel(&self, Waiting { id, signal, watch }: Waiting, exclusive: bool) {
+        self.withdraw(id, &signal);
+        watch.end(watch::RequestInfo::of(self, exclusive), false);
     }
 
     unsafe fn switch(&self, (): &mut (), session: S, deadline: Option<Instant>) -> bool {

@@ -56,7 +56,7 @@ impl<S: Eq + Clone> Phases<S> {
             drop(locked);
         } else {
             let thread = locked.push_thread(asked, now, Kind::Thread);
-            locked.queue().needs_set_up(thread.ticket);
+            locked.queue().needs_set_up(thread.id);
             drop(locked);
             queued();
             let inside = self.sleep(false, thread, None);
@@ -86,7 +86,7 @@ impl<S: Eq + Clone> Phases<S> {
             return Poll::Ready(self.is_alone());
         }
         let task = Waiting::begin(&mut locked, asked, now, cx);
-        locked.queue().needs_set_up(task.ticket);
+        locked.queue().needs_set_up(task.id);
         *waiting = Some(task);
         Poll::Pending
     }

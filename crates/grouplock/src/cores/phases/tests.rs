@@ -80,7 +80,7 @@ fn join_queue(lock: &Phases<u8>) -> QueuedThread {
 fn must_ask_past_a_thread(lock: &Phases<u8>) -> bool {
     let queued = join_queue(lock);
     let asked = lock.word.load(SeqCst) & MUST_LOCK != 0;
-    lock.lock().remove(queued.ticket);
+    lock.lock().remove(queued.id);
     asked
 }
 
@@ -174,7 +174,7 @@ fn a_thread_is_invited_although_a_task_of_its_phase_has_withdrawn() {
     // SAFETY: the holder of session 1 leaves.
     unsafe { lock.leave(&mut ()) };
     assert_eq!(queued.signal.state(), WaiterState::Invited);
-    lock.lock().remove(queued.ticket);
+    lock.lock().remove(queued.id);
     assert_eq!((lock.snapshot().holders, lock.snapshot().waiting.len()), (0, 0));
 }
 
@@ -227,20 +227,20 @@ fn an_invited_thread_that_has_withdrawn_is_replaced() {
     unsafe { lock.leave(&mut ()) };
     let state = || [one.signal.state(), two.signal.state()];
     assert_eq!(state(), [WaiterState::Invited, WaiterState::Waiting]);
-    lock.lock().remove(one.ticket);
+    lock.lock().remove(one.id);
     assert_eq!(two.signal.state(), WaiterState::Invited);
     lock.enter(Some(1));
     {
         // As in `sleep`.
         let mut locked = lock.lock();
         two.signal.set(WaiterState::Waiting);
-        locked.accept(two.ticket);
+        locked.accept(two.id);
         assert_eq!(two.signal.state(), WaiterState::Waiting, "the room is taken");
     }
     // SAFETY: the holder of session 1 leaves.
     unsafe { lock.leave(&mut ()) };
     assert_eq!(two.signal.state(), WaiterState::Invited);
-    lock.lock().remove(two.ticket);
+    lock.lock().remove(two.id);
 }
 
 /// A holder leaves fairly. Then another holder waits to be alone, in front of the request that the
@@ -259,7 +259,7 @@ fn a_promise_outlasts_an_upgrade() {
     // SAFETY: one of the two holders asks.
     assert!(!unsafe { lock.upgrade(Some(soon)) }, "another is inside");
     assert!(lock.try_enter(Some(1)).is_none(), "the promise is forgotten");
-    lock.lock().remove(queued.ticket);
+    lock.lock().remove(queued.id);
     assert!(lock.try_enter(Some(1)).is_some(), "no request waits");
 }
 
@@ -306,7 +306,7 @@ fn a_snapshot_does_not_count_one_that_only_tries() {
         }
         let seen = room.snapshot();
         assert_eq!((seen.session, seen.holders, seen.waiting.len()), (None, 0, 1));
-        room.remove(queued.ticket);
+        room.remove(queued.id);
         drop(room);
         if begins {
             VISITED.give_back(ONE_HOLDER);

@@ -113,10 +113,10 @@ impl<S: Eq + Clone> Phases<S> {
                 return false;
             }
             let signal = Signal::of_this_thread();
-            let ticket = locked.queue().push_first(now, signal.clone());
+            let id = locked.queue().push_first(now, signal.clone());
             self.leave_behind(&locked, ONE_HOLDER);
             let duty = if deadline.is_some() { Duty::Return } else { Duty::Enter };
-            QueuedThread { ticket, signal, patience: None, duty }
+            QueuedThread { id, signal, patience: None, duty }
         };
         self.sleep(true, queued, deadline)
     }
