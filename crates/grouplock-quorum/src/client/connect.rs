@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use super::driver::{Driver, Order};
 use super::link::Dialler;
 use super::question::Parts;
-use super::security::Security;
+use super::security::ClientSecurity;
 use super::view;
 use crate::clock::Clock;
 use crate::name::ProcessId;
@@ -57,7 +57,7 @@ impl Client {
         };
         let (hosts, name) = (hosts.clone(), place.to_string());
         let random = RandomState::new();
-        let security = Security::of(place)?;
+        let security = ClientSecurity::of(place)?;
         let clock = hooks::clock(Clock::start());
         // Only the random state of the hasher gives this number, so nobody can guess it.
         let dialler = Dialler { security, clock, client: random.hash_one("client"), cluster: None };

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use grouplock_quorum::{
-    Coterie, Dead, Death, Durable, Member, MemberId, Output, Process, ProcessId, ProcessState,
-    Settings, Time, home,
+    Coterie, DeadProcess, Death, Durable, Member, MemberId, Output, Process, ProcessId,
+    ProcessState, Settings, Time, home,
 };
 
 const LEASE: Duration = Duration::from_secs(8);
@@ -147,7 +147,7 @@ fn the_next_stage_is_told_with_session_and_process_and_the_one_after_is_not() {
     world.dead.insert(ProcessId(victim as u64));
     let (first, second) = (world.ask(&b), world.ask(&b));
     world.until_inside(first);
-    let who = Some(Dead { session: a.clone(), pid: 100 + victim as u32 });
+    let who = Some(DeadProcess { session: a.clone(), pid: 100 + victim as u32 });
     for told in [first, second] {
         let death = world.recovered(told).expect("everybody of the next stage is told");
         assert_eq!((death.epoch, &death.who), (epoch, &who));
