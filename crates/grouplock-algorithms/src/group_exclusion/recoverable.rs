@@ -91,7 +91,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::latch::{Deaths, Gate, RecoverableMutex};
+use crate::latch::{Deaths, RecoverableMutex, WordLatch};
 use crate::memory::Ordering::{Acquire, Relaxed};
 use crate::memory::{Flag, Memory, Native, Register, Site, Word};
 use crate::prelude::*;
@@ -113,7 +113,7 @@ const BURY: Then = 8;
 
 /// The lock, over the latch `L`. See the [module](self).
 #[derive(Debug)]
-pub struct Recoverable<M: Memory = Native, L: RecoverableMutex<M> = Gate<M>> {
+pub struct Recoverable<M: Memory = Native, L: RecoverableMutex<M> = WordLatch<M>> {
     latch: L,
     armed: M::Register<bool>,
     tickets: M::Register<u64>,
