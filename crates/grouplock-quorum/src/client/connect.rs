@@ -140,7 +140,10 @@ fn drive(
 ) {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return drop(tell.send(Err(RoomError::Backend(Box::new(error))))),
+        Err(error) => {
+            _ = tell.send(Err(RoomError::Backend(Box::new(error))));
+            return;
+        }
     };
     runtime.block_on(async move {
         match find(hosts, &dialler).await {
@@ -151,7 +154,7 @@ fn drive(
                     driver.run(inbox).await;
                 }
             }
-            Err(reason) => drop(tell.send(Err(RoomError::Unreachable { place, reason }))),
+            Err(reason) => _ = tell.send(Err(RoomError::Unreachable { place, reason })),
         }
     });
 }

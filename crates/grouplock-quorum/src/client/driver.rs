@@ -439,7 +439,7 @@ impl Driver {
         for question in self.questions.take_answered() {
             match question.asker {
                 // The caller may be gone.
-                Asker::Caller(answer) => drop(answer.send(question.parts)),
+                Asker::Caller(answer) => _ = answer.send(question.parts),
                 Asker::Requests(ids) => {
                     let room = question.room.unwrap_or_default();
                     self.weigh_all(&room, &ids, &question.parts);

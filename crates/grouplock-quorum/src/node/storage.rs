@@ -96,7 +96,7 @@ impl Facts {
     fn apply(&mut self, fact: Fact) {
         match fact {
             Fact::Memory(memory) => self.memory = memory,
-            Fact::Peer(peer, memory) => drop(self.peers.insert(peer, memory)),
+            Fact::Peer(peer, memory) => _ = self.peers.insert(peer, memory),
             Fact::Floor(floor) => self.floor = floor.max(self.floor),
         }
     }
@@ -493,7 +493,7 @@ fn read(bytes: &[u8], path: &Path, expected: &Head) -> Result<Contents, StorageE
                     rooms.entry(room.into()).or_default().apply(record.into_owned());
                 }
                 LogEntry::Fact(fact) => facts.apply(fact),
-                LogEntry::Retired(room) => drop(rooms.remove(&*room)),
+                LogEntry::Retired(room) => _ = rooms.remove(&*room),
             }
         }
         (at, next) = (end, next + 1);
