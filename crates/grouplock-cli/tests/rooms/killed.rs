@@ -143,7 +143,7 @@ fn guardian_of(running: &Running, family: &[i32]) -> i32 {
 }
 
 #[test]
-fn if_we_and_the_guardian_are_killed_at_once_the_command_keeps_its_place() {
+fn if_we_and_the_guardian_are_killed_at_once_the_command_keeps_its_holding() {
     let place = Place::new();
     let (running, family) = tick(&place);
     let guardian = Pid::from_raw(guardian_of(&running, &family));
@@ -273,6 +273,6 @@ fn a_room_that_is_cut_off_ends_nobody_by_a_signal() {
         file.set_len(4096).expect("it can be cut");
     }
     holder.send(Signal::SIGTERM);
-    assert_eq!(holder.code(), Some(123), "the place was lost");
+    assert_eq!(holder.code(), Some(123), "the holding was lost");
     assert_eq!(waiter.code(), Some(125), "the room is corrupt");
 }

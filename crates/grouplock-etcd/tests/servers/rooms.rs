@@ -291,7 +291,7 @@ fn revoke_lease(server: &Server, place: &str) {
 }
 
 #[test]
-fn a_holder_is_told_at_once_if_its_place_is_taken_away() {
+fn a_loss_is_reported_at_once_if_the_lease_is_revoked() {
     let Some(server) = server::shared() else { return };
     // Its next renewal would be in 20 s.
     let place = place(&server, "ttl=60");

@@ -100,7 +100,7 @@ fn members_that_stop_and_lose_their_disks_break_nothing_and_stop_nobody() {
         assert!(report.waiting.is_empty(), "{members}: {:?} wait", report.waiting);
         let Report { restarts: again, lost_disks: lost, alarms, losses, .. } = report;
         println!(
-            "{members} members: {again} restarts, {lost} lost disks, {} deaths told, {alarms} alarms, {losses} lost places",
+            "{members} members: {again} restarts, {lost} lost disks, {} deaths told, {alarms} alarms, {losses} lost holdings",
             report.deaths
         );
         restarts += again;

@@ -33,7 +33,7 @@ fn is_there(seen: &Snapshot, pid: u32) -> bool {
     phases.flat_map(|phase| &phase.members).any(|member| member.pid == pid)
 }
 
-pub(super) fn a_dead_holder_is_replaced_and_told_of(subject: &dyn Subject) {
+pub(super) fn a_death_is_reported_to_the_next_holder(subject: &dyn Subject) {
     let room = open(subject, "dead holder");
     let before = room.enter("s").expect("it is empty").epoch();
     let Some(victim) = victim(subject, &room, "dead holder", "s") else { return };

@@ -455,7 +455,7 @@ fn inherited(room: &Room) -> File {
 /// A holding that moves to an open file always has one owner. If it has none, the death is
 /// reported.
 #[test]
-fn handing_a_place_to_a_descriptor() {
+fn handing_a_holding_to_a_descriptor() {
     walk(20, |steps, scratch| {
         let room = open(scratch);
         let file = inherited(&room);
@@ -484,7 +484,7 @@ fn handing_a_place_to_a_descriptor() {
 }
 
 #[test]
-fn leaving_the_place_of_a_descriptor() {
+fn leaving_the_holding_of_a_descriptor() {
     walk(20, |steps, scratch| {
         let room = open(scratch);
         let file = inherited(&room);
