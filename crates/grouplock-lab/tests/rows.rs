@@ -118,6 +118,7 @@ fn growth(measured: &[Measurement]) -> Growth {
     fit(&measured.iter().map(|one| (one.processes, one.max)).collect::<Vec<_>>())
 }
 
+/// The remote references of a passage grow as the claims say.
 #[test]
 fn what_they_cost() {
     // At most sixteen accesses, with three reads in line 2 and two in line 5.

@@ -408,11 +408,13 @@ mod at_most_one {
         );
     }
 
+    /// Two requests for one session, which only one may hold, under a strict policy.
     #[test]
     fn same_fifo() {
         explore_limited(Policy::Fifo, Some(3), &[|l| enter(l, WRITE), |l| enter(l, WRITE)]);
     }
 
+    /// Two requests for one session, which only one may hold, under a policy with overtaking.
     #[test]
     fn same_patient() {
         explore_limited(PATIENT, Some(3), &[|l| enter(l, WRITE), |l| enter(l, WRITE)]);

@@ -445,11 +445,13 @@ macro_rules! storms {
             mod $name {
                 use super::*;
 
+                /// The scheduler chooses each step at random.
                 #[test]
                 fn at_random() {
                     run(RandomScheduler::new, EXECUTIONS, 1, || storm($core, $most));
                 }
 
+                /// Threads have random priorities, which change a few times in an execution.
                 #[test]
                 fn by_priorities() {
                     run(super::by_priorities, EXECUTIONS, 1, || storm($core, $most));

@@ -50,6 +50,7 @@ fn two() -> [Plan; 2] {
     [at(0), at(1).priority(1)]
 }
 
+/// Three groups compete for one stage each. Messages may be reordered or arrive twice.
 #[test]
 fn three_groups() {
     let base = Scenario::new(triangle(), &rising());
@@ -104,6 +105,7 @@ fn with_processes_at_a_distance() {
     holds("processes: one comes back, giving up", &back, &[ALL, YIELDS]);
 }
 
+/// Admission in order: three groups, processes that share a session, and a restart.
 #[test]
 fn in_order() {
     let in_order = |scenario| Scenario { admission: Admission::InOrder, ..scenario };

@@ -209,6 +209,7 @@ fn assert_works(scratch: &Scratch, room: &Room, epoch: u64, steps: u32) {
     );
 }
 
+/// A process that enters an empty room and leaves may die at any step. The room goes on.
 #[test]
 fn coming_and_going() {
     walk(20, |steps, scratch| {
@@ -292,6 +293,7 @@ fn leaving_to_a_batch() {
     leaving(Policy::Batch { passes: 5 });
 }
 
+/// A process that buries a dead holder may die at any step. Another process gets the report.
 #[test]
 fn burying_and_telling() {
     walk(30, |steps, scratch| {
@@ -378,6 +380,7 @@ fn inheriting_from_the_dead() {
     }
 }
 
+/// A process that removes a room may die at any step. The room is removed, or it is as before.
 #[test]
 fn removing() {
     walk(10, |steps, scratch| {
