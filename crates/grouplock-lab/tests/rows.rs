@@ -130,7 +130,8 @@ fn what_they_cost() {
     assert_eq!(growth(&dsm), Growth::Linear);
     assert!(dsm.iter().all(|one| !one.remote_spinning), "everybody waits at home");
     let queue = measured("jayanti-jayanti", Model::Cc);
-    let mean = |one: &Measurement| one.amortised.map(rmr::rounded_up).expect("waiters can withdraw");
+    let mean =
+        |one: &Measurement| one.amortised.map(rmr::rounded_up).expect("waiters can withdraw");
     let means: Vec<_> = queue.iter().map(|one| (one.processes, mean(one))).collect();
     assert_eq!(fit(&means), Growth::Constant, "{means:?}");
 }

@@ -37,8 +37,8 @@ pub struct Capabilities {
     /// ([`Guard::recovered`](crate::Guard::recovered)).
     pub reports_deaths: bool,
     /// Whether a death is reported to every entrant until one of them
-    /// [acknowledges](crate::Guard::acknowledge) it. Otherwise it is reported to the next phase, and
-    /// perhaps to holders that join the phase of the death.
+    /// [acknowledges](crate::Guard::acknowledge) it. Otherwise it is reported to the next phase,
+    /// and perhaps to holders that join the phase of the death.
     pub acknowledge: bool,
     /// Requests to be [alone](Request::alone).
     pub alone: bool,

@@ -1,4 +1,5 @@
-//! The explorations that take minutes, each a test of its own: one that does not end hides no other.
+//! The explorations that take minutes, each a test of its own: one that does not end hides no
+//! other.
 
 use grouplock_quorum::{Admission, Coterie};
 

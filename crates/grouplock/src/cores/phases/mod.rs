@@ -24,8 +24,8 @@
 //!   Otherwise it undoes its count.
 //! * **Leaving.** A thread subtracts itself from the count in one step. If `NOTIFY` is set, and the
 //!   room is now empty, the thread was alone, or sessions have a limit, the thread takes the
-//!   internal lock and admits waiters. If another thread holds the internal lock, that thread admits
-//!   them. So leaving never waits.
+//!   internal lock and admits waiters. If another thread holds the internal lock, that thread
+//!   admits them. So leaving never waits.
 //! * **Trying.** A try that needs the internal lock looks for it a bounded number of times. Then it
 //!   fails. So a try never waits.
 //! * **Waiting.** A thread spins for a while. Then it takes the internal lock, joins a phase of the
@@ -48,8 +48,8 @@
 //!    found the door open or that was made under `LOCKED`.
 //! 3. Only the thread that holds `LOCKED` touches the queue.
 //! 4. While a bit of `DOOR` is set, the door is shut. A thread that adds its count then, without
-//!    `LOCKED`, must not read the name, and must undo the count. (Exceptions: a holder counts itself
-//!    once more for its own session; the thread that set `RESERVED` takes the empty room.)
+//!    `LOCKED`, must not read the name, and must undo the count. (Exceptions: a holder counts
+//!    itself once more for its own session; the thread that set `RESERVED` takes the empty room.)
 //! 5. When `LOCKED` is released and the queue is not empty, `NOTIFY` is set and somebody is
 //!    counted; or a thread has been invited, and will take `LOCKED`.
 //! 6. A waiter's signal becomes `Granted` after the waiter was removed from the queue and counted.
