@@ -14,7 +14,7 @@ fn subject() -> Subject {
 }
 
 #[test]
-fn who_gives_up_is_looked_at() {
+fn processes_that_withdraw_are_checked() {
     let outcome = check(&subject(), &Options::new(&subject(), 2, 2)).expect("the sizes are right");
     assert_eq!(outcome.verdict, Verdict::Holds);
     for property in [

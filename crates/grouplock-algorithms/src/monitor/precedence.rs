@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_at_the_end_is_left_behind() {
+    fn a_process_that_waits_at_the_end_is_left_behind() {
         let monitor = play::<LeftBehind>(&PRELUDE).expect("nothing is broken on the way");
         assert_eq!(
             monitor.finish().unwrap_err().to_string(),

@@ -434,7 +434,7 @@ mod giving_up {
 
     /// Both withdraw, one behind the other.
     #[test]
-    fn against_another_that_gives_up() {
+    fn against_another_that_withdraws() {
         withdraw::<Loom>(Some(2), &[&[(2, false)], &[(3, true)], &[(1, true)]]);
     }
 

@@ -210,7 +210,7 @@ fn wrong_descriptors_are_named_with_what_was_expected() {
 }
 
 #[test]
-fn a_descriptor_that_has_emptied_the_room_is_told_so_and_others_get_a_new_room() {
+fn a_descriptor_that_has_emptied_the_room_gets_an_error_and_others_a_new_room() {
     let place = Place::new();
     let script = "exec 9>\"$(\"$G\" path r)\"; \"$G\" enter --fd 9 r a";
     for _ in 0..2 {

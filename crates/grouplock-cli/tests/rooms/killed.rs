@@ -88,7 +88,7 @@ fn a_whole_process_group_that_is_killed_leaves_the_room_free() {
 }
 
 #[test]
-fn the_next_is_told_that_somebody_died_inside() {
+fn the_next_holder_learns_of_a_death_inside() {
     let place = Place::new();
     let running = place.occupy("r", "a");
     let pid = running.pid();
@@ -166,7 +166,7 @@ fn if_we_and_the_guardian_are_killed_at_once_the_command_keeps_its_holding() {
 }
 
 #[test]
-fn whoever_kills_all_processes_of_our_name_kills_the_commands_too() {
+fn killing_all_processes_of_our_name_kills_the_commands_too() {
     let place = Place::new();
     let (running, family) = tick(&place);
     let ours = children(running.pid()).into_iter().chain([running.pid()]);

@@ -181,7 +181,7 @@ async fn the_newest_version_is_what_its_file_says() {
 
 /// A peer of the version before is understood in that version, and understands why it is refused.
 #[tokio::test]
-async fn the_version_before_is_told_that_it_is_too_old() {
+async fn the_version_before_is_refused_as_too_old() {
     let mut reader = Reader::new(BEFORE);
     for _ in 0..2 {
         let Some(Frame::Hello(hello)) = reader.next().await.unwrap() else { panic!("no Hello") };

@@ -233,7 +233,7 @@ fn coming_and_going_where_others_are() {
 }
 
 #[test]
-fn waiting_and_giving_up() {
+fn waiting_and_withdrawing() {
     walk(25, |steps, scratch| {
         let room = open(scratch);
         let inside = enter(&room, "s", steps);
@@ -284,7 +284,7 @@ fn leaving(policy: Policy) {
 }
 
 #[test]
-fn leaving_to_those_who_wait() {
+fn leaving_to_waiters() {
     leaving(Policy::Fifo);
 }
 
@@ -295,7 +295,7 @@ fn leaving_to_a_batch() {
 
 /// A process that buries a dead holder may die at any step. Another process gets the report.
 #[test]
-fn burying_and_telling() {
+fn burying_and_reporting() {
     walk(30, |steps, scratch| {
         let room = open(scratch);
         let mut holder = Stage::set("hold", scratch, u32::MAX);

@@ -144,7 +144,7 @@ fn a_reservation_ends() {
 
 /// Holders of session 1 overlap: the room becomes empty only if the door is shut to new ones.
 #[test]
-fn a_reservation_gets_in_where_holders_overlap() {
+fn a_reservation_enters_where_holders_overlap() {
     let (lock, stop) = (patient(), AtomicBool::new(false));
     let inside = thread::scope(|scope| {
         scope.spawn(|| {
