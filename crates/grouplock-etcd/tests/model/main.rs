@@ -169,7 +169,7 @@ fn two_that_withdraw_on_a_bad_network_with_expiring_leases() {
     holds_apart(World { resends: 1, mirrors: 1, sessions: vec!["a", "b"], ..two });
 }
 
-/// The holder that opens the phase may have fellows, while it waits and later.
+/// The holder that opens the phase may share its phase, while it waits and later.
 #[test]
 #[ignore = "takes minutes; cargo xtask soak runs it"]
 fn soak_three_that_wait_after_a_death() {
@@ -242,12 +242,12 @@ fn an_entry_without_a_check_of_its_own_key_is_convicted() {
 #[test]
 fn a_client_with_one_fault_is_convicted() {
     let two = world(&["a", "b"]);
-    let fellows = world(&["a", "a"]);
+    let of_one_session = world(&["a", "a"]);
     let three = world(&["a", "b", "a"]);
     let died = World { expiries: 1, ..world(&["a", "a", "a"]) };
     // A client that asks twice writes its phase down although it is alone.
     let stale = World { resends: 1, ..world(&["b", "a", "b"]) };
-    let again = World { rounds: 2, ..fellows.clone() };
+    let again = World { rounds: 2, ..of_one_session.clone() };
     let delayed = World { expiries: 1, delay: 2, rounds: 2, withdrawals: true, ..two.clone() };
     let broken = World { streams: true, breaks: 1, ..two.clone() };
     for (mutant, world, property) in [
@@ -258,18 +258,18 @@ fn a_client_with_one_fault_is_convicted() {
         (Mutant::Blind, World { knocks: false, ..two.clone() }, EXCLUSION),
         (Mutant::BlindKnock, two.clone(), EXCLUSION),
         (Mutant::UndeadKnock, World { resends: 1, ..two.clone() }, REST),
-        (Mutant::KnockKeepsPhase, World { rounds: 2, ..fellows.clone() }, EPOCHS),
+        (Mutant::KnockKeepsPhase, World { rounds: 2, ..of_one_session.clone() }, EPOCHS),
         (Mutant::Trusting, World { expiries: 1, ..two.clone() }, EXCLUSION),
         (Mutant::JoinsAlone, World { knocks: false, ..again.clone() }, EPOCHS),
         (Mutant::NoWitness, World { mirrors: 2, ..again }, EPOCHS),
         (Mutant::BlindJoin, World { mirrors: 1, ..world(&["a", "a", "b", "a"]) }, ORDER),
         (Mutant::SettlesTwice, world(&["a", "a", "a"]), EPOCHS),
-        (Mutant::SettlesOwn, fellows.clone(), EPOCHS),
+        (Mutant::SettlesOwn, of_one_session.clone(), EPOCHS),
         (Mutant::HeirsUnchecked, World { mirrors: 1, expiries: 1, ..three.clone() }, DEATHS),
         (Mutant::HandsOverEarly, World { mirrors: 1, ..world(&["a", "a", "b"]) }, EXCLUSION),
         (Mutant::Silent, World { expiries: 1, ..world(&["a", "b", "b"]) }, DEATHS),
         (Mutant::BuriesLate, died, DEATHS),
-        (Mutant::KeepsMark, World { gives_up: true, ..fellows }, DEATHS),
+        (Mutant::KeepsMark, World { gives_up: true, ..of_one_session }, DEATHS),
         (Mutant::TrustsTheWatch, World { mirrors: 1, expiries: 1, ..three.clone() }, EXCLUSION),
         (Mutant::NeverForgets, World { resends: 1, patient: false, ..two.clone() }, REST),
         (Mutant::IgnoresDelay, delayed.clone(), DELAY),
