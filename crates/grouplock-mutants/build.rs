@@ -412,7 +412,11 @@ const MUTANTS: &[Mutant] = &[
         text: PHASES,
         changes: &[("bits |= NOTIFY; // 39", "")],
     },
-    Mutant { name: "phases_without_ask", text: PHASES, changes: &[("bits |= ASK; // 39", "")] },
+    Mutant {
+        name: "phases_without_must_lock",
+        text: PHASES,
+        changes: &[("bits |= MUST_LOCK; // 39", "")],
+    },
     Mutant {
         name: "phases_unlocks_without_looking_again",
         text: PHASES,
@@ -474,7 +478,10 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "phases_forgets_that_it_was_alone",
         text: PHASES,
-        changes: &[("if !needs_work(w, was_alone) {", "if !needs_work(w, 0) {")],
+        changes: &[(
+            "if !must_still_admit_waiters(w, was_alone) {",
+            "if !must_still_admit_waiters(w, 0) {",
+        )],
     },
     Mutant {
         name: "phases_joins_a_full_session",
@@ -596,8 +603,8 @@ const MUTANTS: &[Mutant] = &[
         name: "weak_phases_6",
         text: PHASES,
         changes: &[(
-            "self.word.faa(ONE.wrapping_sub(LOCKED | CHANGING), Release); // 6",
-            "self.word.faa(ONE.wrapping_sub(LOCKED | CHANGING), Relaxed); //",
+            "self.word.faa(ONE_HOLDER.wrapping_sub(LOCKED | CHANGING), Release); // 6",
+            "self.word.faa(ONE_HOLDER.wrapping_sub(LOCKED | CHANGING), Relaxed); //",
         )],
     },
 ];

@@ -75,7 +75,7 @@ def test_a_marker_without_a_session_says_what_it_needs(pytester):
     assert result.ret != 0
 
 
-def test_a_schema_is_made_once_for_all_who_use_it_together(pytester, tmp_path):
+def test_a_schema_is_made_once_for_all_that_use_it_together(pytester, tmp_path):
     path = tmp_path / "made"
     pytester.makepyfile(
         f"""

@@ -116,7 +116,7 @@ def test_use_after_fork_is_refused_and_the_parent_still_holds():
             grouplock.Room("r").enter("b", timeout=0)
 
 
-def test_who_is_killed_inside_is_noticed(python):
+def test_a_death_inside_is_noticed(python):
     room = grouplock.Room("r")
     other = python("inside = grouplock.Room('r').enter('a'); print('in', flush=True); time.sleep(1000)")
     assert other.line() == "in"
@@ -126,7 +126,7 @@ def test_who_is_killed_inside_is_noticed(python):
         assert inside.recovered["pid"] == other.process.pid
 
 
-def test_what_was_repaired_is_not_told_again(python):
+def test_a_repaired_death_is_not_reported_again(python):
     room = grouplock.Room("r")
     other = python("inside = grouplock.Room('r').enter('a'); print('in', flush=True); time.sleep(1000)")
     assert other.line() == "in"

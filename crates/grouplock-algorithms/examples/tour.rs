@@ -25,8 +25,8 @@ fn mutex<L: RawMutex<M> + 'static>(workout: &Workout) -> Line {
     (L::claims(), workout.mutex::<L>())
 }
 
-/// The algorithms, except `maor_taubenfeld`, which does not work, and `recoverable`, whose processes
-/// may die.
+/// The algorithms, except `maor_taubenfeld`, which does not work, and `recoverable`, whose
+/// processes may die.
 fn tour() -> Vec<fn(&Workout) -> Line> {
     let mut tour: Vec<fn(&Workout) -> Line> = Vec::new();
     macro_rules! visit_each {

@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_picture_shows_who_waited_and_who_was_inside() {
+    fn the_picture_shows_waits_and_holdings() {
         let stay = |asked, entered, left| Stay { asked, entered, left };
         let stays = [stay(10.0, 10.0, 11.0), stay(10.5, 10.5, 11.5), stay(11.0, 11.5, 12.0)];
         let picture = picture(&stays);

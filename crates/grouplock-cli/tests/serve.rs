@@ -50,7 +50,7 @@ fn start(scratch: &Scratch) -> (Running, PathBuf, String) {
 }
 
 #[test]
-fn a_member_runs_until_it_is_told_to_end() {
+fn a_member_runs_until_it_must_end() {
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
         let scratch = Scratch::new();
         let (member, config, line) = start(&scratch);

@@ -6,9 +6,9 @@ use crate::keys::{self, Keys};
 use crate::settings::Settings;
 
 /// A key in etcd that exists until this holder leaves or its lease ends at the servers, so at least
-/// as long as the holding. In a transaction of your own, compare its `create_revision` with 0. If it
-/// is greater, no other session is inside when etcd runs the transaction. Nothing else is needed:
-/// the key is never made again.
+/// as long as the holding. In a transaction of your own, compare its `create_revision` with 0. If
+/// it is greater, no other session is inside when etcd runs the transaction. Nothing else is
+/// needed: the key is never made again.
 ///
 /// ```no_run
 /// use grouplock_room::{Places, RoomOptions};

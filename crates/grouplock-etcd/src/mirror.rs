@@ -15,7 +15,7 @@ use tokio::time::{sleep, sleep_until};
 use crate::error::Failure;
 use crate::keys::{Keys, Span};
 use crate::rpc::Rpc;
-use crate::view::{Turn, View};
+use crate::view::{EntryState, View};
 
 /// After this time without use, the room is no longer watched.
 const IDLE: Duration = Duration::from_secs(60);
@@ -32,7 +32,7 @@ pub(crate) struct Mirror {
 struct State {
     /// A view that a waiter has received never changes.
     view: Arc<View>,
-    waiting: HashMap<i64, oneshot::Sender<(Turn, Arc<View>)>>,
+    waiting: HashMap<i64, oneshot::Sender<(EntryState, Arc<View>)>>,
     /// The holders that must learn when their entries are gone.
     staying: HashMap<i64, oneshot::Sender<()>>,
     /// A task updates the mirror.
@@ -85,23 +85,21 @@ impl Mirror {
     }
 
     /// Completes when the entry at `position` need not wait any more, with the reason and the room.
-    pub(crate) async fn turn(self: &Arc<Self>, position: i64) -> (Turn, Arc<View>) {
+    pub(crate) async fn end_of_wait(self: &Arc<Self>, position: i64) -> (EntryState, Arc<View>) {
         loop {
             let told = {
                 let mut state = self.use_now();
-                match state.view.turn(position) {
-                    Some(turn @ (Turn::Inside | Turn::Come | Turn::Gone)) => {
-                        return (turn, Arc::clone(&state.view));
-                    }
-                    Some(Turn::Wait) | None => {
+                match state.view.entry_state(position) {
+                    Some(EntryState::Waits) | None => {
                         let (tell, told) = oneshot::channel();
                         state.waiting.insert(position, tell);
                         told
                     }
+                    Some(found) => return (found, Arc::clone(&state.view)),
                 }
             };
-            if let Ok(turn) = told.await {
-                return turn;
+            if let Ok(found) = told.await {
+                return found;
             }
         }
     }
@@ -150,14 +148,14 @@ impl Mirror {
         let result = change(Arc::make_mut(&mut state.view));
         state.is_needed();
         let State { view, waiting, staying, .. } = &mut *state;
-        let turn = view.turns();
-        let done = |turn: &Turn| *turn != Turn::Wait;
+        let state_at = view.entry_states();
+        let done = |found: &EntryState| *found != EntryState::Waits;
         for (position, tell) in
-            waiting.extract_if(|position, _| turn(*position).as_ref().is_some_and(done))
+            waiting.extract_if(|position, _| state_at(*position).as_ref().is_some_and(done))
         {
-            if let Some(turn) = turn(position) {
+            if let Some(found) = state_at(position) {
                 // A waiter that no longer listens has withdrawn.
-                _ = tell.send((turn, Arc::clone(view)));
+                _ = tell.send((found, Arc::clone(view)));
             }
         }
         for (_, tell) in staying.extract_if(|position, _| view.is_gone(*position)) {

@@ -115,7 +115,7 @@ impl Backend for EtcdRoom {
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = Capabilities::least(LONGEST);
         capabilities.leases = true;
-        capabilities.tells_deaths = true;
+        capabilities.reports_deaths = true;
         capabilities.alone = true;
         capabilities
     }

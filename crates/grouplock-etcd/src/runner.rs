@@ -205,8 +205,8 @@ impl remote::Runner for Runner {
         let Some(_seat) = self.take_seat() else { return false };
         let ready =
             poll_fn(|context| if is_ready(context) { Poll::Ready(()) } else { Poll::Pending });
-        // Until the client's thread has released the runtime, `block_on` only polls. Then it runs the
-        // tasks.
+        // Until the client's thread has released the runtime, `block_on` only polls. Then it runs
+        // the tasks.
         self.runtime().block_on(async {
             match until {
                 None => ready.await,

@@ -53,13 +53,13 @@ pub struct Entry {
 
 /// The state of an entry in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Turn {
+pub enum EntryState {
     /// It has a mark: it was admitted.
     Inside,
     /// No other session is before it, and none ever will be.
-    Come,
+    MayEnter,
     /// Another session is before it.
-    Wait,
+    Waits,
     /// It is no longer in the queue.
     Gone,
 }
@@ -199,24 +199,24 @@ impl View {
     }
 
     /// The state of the entry at a position; `None` if the view is older.
-    pub fn turn(&self, position: i64) -> Option<Turn> {
-        self.turns()(position)
+    pub fn entry_state(&self, position: i64) -> Option<EntryState> {
+        self.entry_states()(position)
     }
 
     /// The same for many positions: the queue is read once.
-    pub fn turns(&self) -> impl Fn(i64) -> Option<Turn> {
+    pub fn entry_states(&self) -> impl Fn(i64) -> Option<EntryState> {
         let front = self.front();
         move |position| {
             if self.revision < position {
                 return None;
             }
-            let Some(entry) = self.entries.get(&position) else { return Some(Turn::Gone) };
+            let Some(entry) = self.entries.get(&position) else { return Some(EntryState::Gone) };
             Some(if self.mark(entry).is_some() {
-                Turn::Inside
+                EntryState::Inside
             } else if position <= front {
-                Turn::Come
+                EntryState::MayEnter
             } else {
-                Turn::Wait
+                EntryState::Waits
             })
         }
     }
@@ -242,8 +242,8 @@ impl View {
     /// holders entered. That holder entered an empty room and has this epoch, or it entered after
     /// the one that did.
     pub fn unwritten_epoch(&self, group: &str) -> Option<i64> {
-        let fellows = self.entries.values().filter(|entry| entry.group == group);
-        fellows.filter_map(|entry| self.mark(entry)).map(|mark| mark.create_revision).min()
+        let same_session = self.entries.values().filter(|entry| entry.group == group);
+        same_session.filter_map(|entry| self.mark(entry)).map(|mark| mark.create_revision).min()
     }
 
     /// What a request of this group will probably find. The oldest holder is the witness: it is as

@@ -17,7 +17,7 @@ use crate::lease::Lease;
 use crate::mirror::Mirror;
 use crate::proto::TxnRequest;
 use crate::protocol::{Entrant, Holder, Outcome};
-use crate::view::{Guess, Phase, Turn, View};
+use crate::view::{EntryState, Guess, Phase, View};
 use crate::who::{self, Died, Who};
 
 /// A holder that stays longer than this watches its own key. A shorter stay ends before a watch
@@ -251,7 +251,7 @@ impl Visit {
         let mirror = Arc::clone(&self.mirror);
         let mut news = self.lease.news();
         let mut deadline = self.patience.deadline();
-        let (turn, view) = loop {
+        let (state, view) = loop {
             let late = async {
                 match deadline {
                     Some(time) => sleep_until(time.into()).await,
@@ -261,7 +261,7 @@ impl Visit {
             tokio::select! {
                 biased;
                 _ = &mut self.ended => return Err(Trouble::Ended),
-                turn = mirror.turn(position) => break turn,
+                found = mirror.end_of_wait(position) => break found,
                 loss = over(&mut news) => return Err(Trouble::Lost(loss)),
                 () = late => {
                     self.desk.expired();
@@ -269,14 +269,14 @@ impl Visit {
                 }
             }
         };
-        match turn {
-            Turn::Gone => Err(Trouble::Lost(forgotten())),
+        match state {
+            EntryState::Gone => Err(Trouble::Lost(forgotten())),
             // A leaving holder admitted it, in a transaction that found its entry.
-            Turn::Inside => match self.entrant.inside(position, &view) {
+            EntryState::Inside => match self.entrant.inside(position, &view) {
                 Some(inside) => Ok(inside),
                 None => self.settle(position, None).await,
             },
-            Turn::Come | Turn::Wait => {
+            EntryState::MayEnter | EntryState::Waits => {
                 let request = self.entrant.claim(position, &view, &who::mark(&self.who));
                 let answer = self.client.rpc.txn(request, self.client.patience()).await?;
                 let inside = self.entrant.read_claim(answer.message, position, &view);

@@ -88,7 +88,8 @@ pub struct Step {
     /// The holders afterwards, and their sessions.
     pub inside: Vec<Occupant>,
     /// The section of each process afterwards.
-    pub stages: Vec<Stage>,
+    #[serde(rename = "stages")]
+    pub processes: Vec<ProcessAt>,
 }
 
 /// The effect of a step on the one register that it accesses.
@@ -106,7 +107,7 @@ pub struct Access {
 
 /// The section of a process, and its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stage {
+pub struct ProcessAt {
     /// The section of its code.
     pub section: Section,
     /// The session that it requested; zero in the remainder section.
@@ -143,11 +144,11 @@ pub struct Occupant {
     pub session: u64,
 }
 
-/// Describes `event`. After it the processes are at `stages`.
+/// Describes `event`. `processes` says where they are after it.
 pub(crate) fn tell(
     number: usize,
     event: &Event,
-    stages: Vec<Stage>,
+    processes: Vec<ProcessAt>,
     layout: &Layout,
     texts: &[Text],
     is_mutex: bool,
@@ -155,8 +156,8 @@ pub(crate) fn tell(
     let (operation, at, access) = match &event.what {
         What::Request(_) if is_mutex => ("asks to enter".to_owned(), None, None),
         What::Request(session) => (format!("asks for session {session}"), None, None),
-        What::Withdraw => ("gives up".to_owned(), None, None),
-        What::Told => ("is told of a death".to_owned(), None, None),
+        What::Withdraw => ("withdraws".to_owned(), None, None),
+        What::Told => ("learns of a death".to_owned(), None, None),
         What::Die => ("dies".to_owned(), None, None),
         What::Reaches { register: None, .. } => {
             ("what it wrote inside reaches memory".to_owned(), None, None)
@@ -203,11 +204,11 @@ pub(crate) fn tell(
     });
     let source = at.map(place);
     let process = event.process;
-    let is_inside = |&(_, stage): &(usize, &Stage)| stage.section == Section::Inside;
-    let inside = stages.iter().enumerate().filter(is_inside);
-    let inside = inside.map(|(process, &Stage { session, .. })| Occupant { process, session });
+    let is_inside = |&(_, process): &(usize, &ProcessAt)| process.section == Section::Inside;
+    let inside = processes.iter().enumerate().filter(is_inside);
+    let inside = inside.map(|(process, &ProcessAt { session, .. })| Occupant { process, session });
     let inside = inside.collect();
-    Step { step: number, process, paper_line, source, operation, access, inside, stages }
+    Step { step: number, process, paper_line, source, operation, access, inside, processes }
 }
 
 /// The file, without its folders, and the line.

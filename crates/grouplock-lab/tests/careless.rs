@@ -142,7 +142,7 @@ fn a_value_that_is_carried_out_of_a_wait_is_found_out() {
 /// A failed round leaves no mark, so it cannot be divided. The author of such a text gets an error
 /// with the line.
 #[test]
-fn a_condition_that_does_more_than_read_is_told_with_its_line() {
+fn a_condition_that_does_more_than_read_is_reported_with_its_line() {
     for (outcome, what) in
         [(explored::<IN_A_WAIT>(), "`live`"), (explored::<TWO_WAITS>(), "an `await`")]
     {

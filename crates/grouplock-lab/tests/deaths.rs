@@ -2,7 +2,7 @@
 //! checks what holds then.
 
 use grouplock_algorithms::claims::Growth;
-use grouplock_algorithms::latch::Gate;
+use grouplock_algorithms::latch::WordLatch;
 use grouplock_algorithms::recoverable::Recoverable;
 use grouplock_lab::memory::SimMemory;
 use grouplock_lab::rmr::{self, Model, fit, measure};
@@ -80,11 +80,13 @@ fn tickets_may_be_numbered_anew() {
 /// after a death, and the processes of an exploration always keep their names.)
 #[test]
 fn a_latch_that_names_its_owner_is_taken_from_the_dead() {
-    let gate = Subject::recovering::<Recoverable<SimMemory, Gate<SimMemory>>>("recoverable+gate");
-    let mut options = Options::new(&gate, 2, 2);
+    let latch = Subject::recovering::<Recoverable<SimMemory, WordLatch<SimMemory>>>(
+        "recoverable+word-latch",
+    );
+    let mut options = Options::new(&latch, 2, 2);
     options.deaths = Some(1);
     options.properties = Properties::basic();
-    explore(&gate, &options);
+    explore(&latch, &options);
 }
 
 /// One exit may admit many. On average over a run a passage has a constant cost, and no process

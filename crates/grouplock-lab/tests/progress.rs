@@ -216,7 +216,7 @@ fn an_exit_that_others_can_keep_from_ending_does_not_terminate() {
 }
 
 #[test]
-fn two_who_give_way_to_each_other_for_ever_are_convicted() {
+fn two_processes_that_give_way_to_each_other_forever_are_convicted() {
     let polite = Subject::mutex::<AfterYou<SimMemory, false>>("after you");
     let outcome = explore(&polite, 2, Properties::basic());
     let violation = outcome.violation.expect("nobody may ever enter");
@@ -228,7 +228,7 @@ fn two_who_give_way_to_each_other_for_ever_are_convicted() {
 /// time. If the other process also waits before it tries again, this cannot happen: that is the
 /// one-bit lock.
 #[test]
-fn who_waits_for_a_flag_that_goes_up_and_down_may_always_look_too_late() {
+fn a_wait_for_a_flag_that_goes_up_and_down_may_always_look_too_late() {
     let waits = Subject::mutex::<AfterYou<SimMemory, true>>("after you, or me");
     let outcome = explore(&waits, 2, Properties::basic());
     let violation = outcome.violation.expect("nobody may ever enter");
@@ -239,7 +239,7 @@ fn who_waits_for_a_flag_that_goes_up_and_down_may_always_look_too_late() {
 }
 
 #[test]
-fn what_was_not_looked_at_is_not_said_to_hold() {
+fn an_unchecked_property_is_not_said_to_hold() {
     let subject = registered("handover");
     let mut options = Options::new(&subject, 2, 2);
     let whole = check(&subject, &options).expect("it serves two");
@@ -286,7 +286,7 @@ fn no_lock_by_reads_and_writes_alone_has_bounded_entry() {
 /// Until the called process has read its number, the next process reads without success. This does
 /// not count against it.
 #[test]
-fn only_those_who_could_enter_are_counted_where_some_must() {
+fn only_processes_that_could_enter_count_where_some_must() {
     let subject = Subject::mutex::<Tickets<SimMemory>>("tickets");
     let mut options = Options::new(&subject, 3, 1);
     options.passages = Some(2);
@@ -306,7 +306,7 @@ fn the_tickets_of_a_bakery_are_first_come_first_served_and_not_strong_fifo() {
 }
 
 #[test]
-fn a_late_comer_of_another_session_can_delay_who_uses_the_bakery_for_groups() {
+fn a_late_request_of_another_session_can_delay_one_in_the_bakery_for_groups() {
     let subject = registered("black-white-bakery-gme");
     let property = Property::StrongConcurrentEntering;
     assert_eq!(asked(&subject, 2, property), Some(property));

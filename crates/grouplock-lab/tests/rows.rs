@@ -35,7 +35,7 @@ fn breaks(name: &str, size: (usize, u64), property: Property) -> usize {
 }
 
 #[test]
-fn who_comes_late_to_a_room_or_a_forum_waits_for_the_next_round() {
+fn a_late_request_for_a_room_or_a_forum_waits_for_the_next_round() {
     for name in ["rooms", "forums"] {
         let steps = breaks(name, (2, 1), Property::ConcurrentOccupancy);
         assert!(steps <= 16, "{name}: one enters, and one comes late: {steps} steps");
@@ -43,7 +43,7 @@ fn who_comes_late_to_a_room_or_a_forum_waits_for_the_next_round() {
 }
 
 #[test]
-fn neither_rooms_nor_forums_serve_first_who_came_first() {
+fn neither_rooms_nor_forums_serve_requests_in_their_order() {
     for name in ["rooms", "forums"] {
         let steps = breaks(name, (2, 2), Property::Fcfs);
         assert!(steps <= 13, "{name}: one ends its doorway, another passes: {steps} steps");
@@ -81,7 +81,7 @@ fn the_pairwise_bakery_is_not_first_in_first_enabled() {
 }
 
 #[test]
-fn who_gives_up_the_queue_lock_holds_nobody_up() {
+fn a_process_that_withdraws_from_the_queue_lock_delays_nobody() {
     let outcome = explore(&named("jayanti-jayanti"), (3, 1), None, None);
     assert_eq!(outcome.verdict, Verdict::Holds, "{:?}", outcome.violation);
     for property in
@@ -94,11 +94,11 @@ fn who_gives_up_the_queue_lock_holds_nobody_up() {
 }
 
 #[test]
-fn the_queue_lock_is_first_come_first_served_unless_somebody_returns_to_a_place_left() {
+fn the_queue_lock_is_first_come_first_served_unless_a_process_returns_to_a_place_left() {
     let outcome = explore(&named("jayanti-jayanti"), (2, 1), None, Some(Property::Fcfs));
     let violation = outcome.violation.expect("who returns is before who came meanwhile");
     let told: Vec<_> = violation.trace.iter().map(|step| step.operation.as_str()).collect();
-    assert!(told.contains(&"gives up"), "{told:?}");
+    assert!(told.contains(&"withdraws"), "{told:?}");
 
     let patient = Subject::mutex::<JayantiJayanti<SimMemory>>("patient");
     let outcome = explore(&patient, (3, 1), None, Some(Property::Fcfs));
@@ -118,6 +118,7 @@ fn growth(measured: &[Measurement]) -> Growth {
     fit(&measured.iter().map(|one| (one.processes, one.max)).collect::<Vec<_>>())
 }
 
+/// The remote references of a passage grow as the claims say.
 #[test]
 fn what_they_cost() {
     // At most sixteen accesses, with three reads in line 2 and two in line 5.
@@ -129,7 +130,8 @@ fn what_they_cost() {
     assert_eq!(growth(&dsm), Growth::Linear);
     assert!(dsm.iter().all(|one| !one.remote_spinning), "everybody waits at home");
     let queue = measured("jayanti-jayanti", Model::Cc);
-    let mean = |one: &Measurement| one.amortised.map(rmr::rounded_up).expect("waiters can give up");
+    let mean =
+        |one: &Measurement| one.amortised.map(rmr::rounded_up).expect("waiters can withdraw");
     let means: Vec<_> = queue.iter().map(|one| (one.processes, mean(one))).collect();
     assert_eq!(fit(&means), Growth::Constant, "{means:?}");
 }
@@ -137,7 +139,7 @@ fn what_they_cost() {
 /// A process of a bakery reads the registers of all processes, even if few compete. A process of a
 /// queue lock reads only those of the processes it meets.
 #[test]
-fn cost_by_contention_tells_who_is_adaptive() {
+fn cost_by_contention_shows_which_locks_are_adaptive() {
     let alone = |name: &str| {
         let largest = measured(name, Model::Cc).pop().expect("three sizes");
         for by in [&largest.by_point_contention, &largest.by_interval_contention] {

@@ -340,7 +340,7 @@ fn told(outcome: Outcome, property: Property) -> String {
 }
 
 #[test]
-fn who_takes_no_step_to_enter_or_to_leave_is_seen_inside() {
+fn a_process_that_takes_no_step_to_enter_or_to_leave_is_seen_inside() {
     let broken = "violated: mutual-exclusion";
     assert_eq!(only::<EMPTY_ENTRY>(2, Property::MutualExclusion), broken);
     assert_eq!(only::<EMPTY_EXIT>(2, Property::MutualExclusion), broken);
@@ -384,7 +384,7 @@ fn a_mutex_is_not_a_group_lock_with_concurrent_occupancy() {
 }
 
 #[test]
-fn who_enters_by_its_first_step_enters() {
+fn a_process_that_enters_by_its_first_step_enters() {
     for processes in [2, 3] {
         assert_eq!(only::<ONE_STEP>(processes, Property::DeadlockFreedom), "Holds");
     }
@@ -403,14 +403,14 @@ fn a_handle_of_which_inspect_does_not_tell_enough_is_found_out() {
 }
 
 #[test]
-fn a_pointer_that_is_not_told_and_followed_is_found_out() {
+fn a_pointer_that_is_hidden_and_followed_is_found() {
     let lies = "violated: dead-private";
     assert_eq!(nodes::<DROPS_POINTER>(2, Property::MutualExclusion), lies);
     assert_eq!(nodes::<DROPS_ALWAYS>(2, Property::MutualExclusion), lies);
 }
 
 #[test]
-fn a_lie_that_shows_in_two_executions_is_told_by_a_sample() {
+fn a_sample_reports_a_lie_that_shows_in_two_executions() {
     let subject = Subject::mutex::<Toy<INSPECT_LIES>>("toy");
     let options = Options::new(&subject, 2, 2);
     let sampling = Sampling { schedule: Schedule::Random, runs: 100, steps: 100, seed: 1 };

@@ -265,7 +265,7 @@ fn asked_for(name: &str, property: Property, passages: Option<u8>) -> Outcome {
 }
 
 #[test]
-fn a_process_in_keane_and_moirs_lock_may_have_to_wait_for_those_who_came_later() {
+fn a_process_in_keane_and_moirs_lock_may_have_to_wait_for_later_ones() {
     for property in
         [Property::StrongGroupConcurrentEntering, Property::Fcfs, Property::GroupConcurrentEntering]
     {

@@ -130,7 +130,7 @@ fn a_relaxed_way_out_overtakes_the_data_only_where_writes_are_not_in_order() {
 }
 
 #[test]
-fn the_trace_tells_when_a_write_reaches_memory_and_can_be_repeated() {
+fn the_trace_shows_when_a_write_reaches_memory_and_can_be_repeated() {
     let subject = peterson::<111>();
     let options = options(&subject, 2, MemoryModel::Tso);
     let violation = explore(&subject, MemoryModel::Tso).violation.expect("it is broken");
@@ -175,7 +175,7 @@ fn a_full_buffer_is_a_limit_and_never_a_proof() {
 }
 
 #[test]
-fn what_is_not_looked_at_is_said() {
+fn unchecked_properties_are_named() {
     let subject = registry::find("handover").expect("it is registered");
     let outcome = explore(&subject, MemoryModel::Tso);
     assert_eq!(outcome.verdict, Verdict::Holds, "{:?}", outcome.violation);

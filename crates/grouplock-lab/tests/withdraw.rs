@@ -14,7 +14,7 @@ fn subject() -> Subject {
 }
 
 #[test]
-fn who_gives_up_is_looked_at() {
+fn processes_that_withdraw_are_checked() {
     let outcome = check(&subject(), &Options::new(&subject(), 2, 2)).expect("the sizes are right");
     assert_eq!(outcome.verdict, Verdict::Holds);
     for property in [
@@ -45,7 +45,7 @@ fn the_largest_request_grows_and_the_mean_of_a_run_does_not() {
     let of = |processes| {
         let measured = measure(NAME, processes, &options).expect("it does not break");
         let cc = measured.into_iter().find(|point| point.model == Model::Cc).expect("all models");
-        let mean = cc.amortised.expect("its waiters can give up");
+        let mean = cc.amortised.expect("its waiters can withdraw");
         println!("{processes} processes: {} at most, {mean:.1} on the mean of a run", cc.max);
         ((processes, cc.max), (processes, rmr::rounded_up(mean)))
     };

@@ -110,13 +110,13 @@ pub fn all() -> Vec<Case> {
             withdrawing mutants::withdraw_uses_a_forwarding_node_again::HandoverWithdraw<M, IdealLock>, 3 by 2 => DeadlockFreedom long;
         "handover-withdraw", "line 31 waits for the late successor":
             withdrawing mutants::withdraw_waits_for_a_late_successor::HandoverWithdraw<M, IdealLock>, 3 by 2 => GroupBoundedAbort;
-        "recoverable", "settle lets in one and no more":
+        "recoverable", "settle admits only one waiter":
             recovering mutants::recoverable_settles_one::Recoverable<M, IdealLatch>, 3 by 2 => ConcurrentOccupancy;
         "recoverable", "line 29 forgets the last that waits":
             recovering mutants::recoverable_mends_without_the_last::Recoverable<M, IdealLatch>, 2 by 2 => DeadlockFreedom;
         "recoverable", "line 16 does not set Armed":
             recovering mutants::recoverable_buries_unarmed::Recoverable<M, IdealLatch>, 2 by 2 => DeadlockFreedom;
-        "recoverable", "the latch does not tell of a death":
+        "recoverable", "the latch does not report a death":
             recovering Recoverable<M, Untold>, 2 by 2 => NoPanic;
         "recoverable", "line 13 clears Armed before it settles":
             recovering mutants::recoverable_disarms_before_it_settles::Recoverable<M, IdealLatch>, 2 by 2 => DeadlockFreedom;
@@ -168,13 +168,13 @@ pub fn all() -> Vec<Case> {
             group mutants::pairwise_bakery_looks_once::PairwiseBakery<M>, 2 by 2 => DeadlockFreedom;
         "pairwise-bakery", "no line 1":
             group mutants::pairwise_bakery_without_pending::PairwiseBakery<M>, 2 by 2 => MutualExclusion;
-        "rooms", "line 10 lets in before it opens":
+        "rooms", "line 10 admits before it opens":
             group mutants::rooms_let_in_before_they_open::Rooms<M, 2>, 2 by 2 => DeadlockFreedom;
-        "rooms", "line 7 waits for those who came late":
+        "rooms", "line 7 waits for late processes":
             group mutants::rooms_wait_for_who_came_late::Rooms<M, 2>, 2 by 2 => DeadlockFreedom;
         "forums", "one slot":
             group mutants::forums_with_one_slot::Forums<M, 3>, 3 by 3 => MutualExclusion;
-        "forums", "line 9 waits for those who came late":
+        "forums", "line 9 waits for late processes":
             group mutants::forums_wait_for_who_came_late::Forums<M, 2>, 2 by 2 => DeadlockFreedom;
         // As section 3.3 of the paper says (item 5). With two processes, where the printed text
         // holds as well.
@@ -187,15 +187,15 @@ pub fn all() -> Vec<Case> {
             group mutants::bwbgme_without_opposite_color::BlackWhiteBakeryGme<M>, 3 by 2 => Nothing long;
         "phases-fifo", "`NOTIFY` is not set":
             group mutants::phases_without_notify::Phases<M, Fifo>, 2 by 2 => DeadlockFreedom;
-        "phases-fifo", "`ASK` is not set":
-            group mutants::phases_without_ask::Phases<M, Fifo>, 3 by 2 => Fcfs;
+        "phases-fifo", "`MUST_LOCK` is not set":
+            group mutants::phases_without_must_lock::Phases<M, Fifo>, 3 by 2 => Fcfs;
         "phases-fifo", "unlocked without comparing the word":
             group mutants::phases_unlocks_without_looking_again::Phases<M, Fifo>, 2 by 2 => DeadlockFreedom;
         "phases-fifo-cancel", "a cancelled grant is kept":
             group mutants::phases_keeps_a_cancelled_grant::Phases<M, Cancelled<Fifo>>, 2 by 2 => DeadlockFreedom;
         "phases-patient", "`CHANGING` does not shut the door":
             group mutants::phases_open_while_changing::Phases<M, Patient>, 2 by 2 => MutualExclusion;
-        "phases-patient", "renamed though not alone":
+        "phases-patient", "renamed beside other holders":
             group mutants::phases_renames_in_company::Phases<M, Patient>, 2 by 2 => MutualExclusion;
         "phases-patient", "a declined invitation is not noted":
             group mutants::phases_forgets_a_declined_invitation::Phases<M, Patient>, 2 by 2 => DeadlockFreedom;
@@ -207,7 +207,7 @@ pub fn all() -> Vec<Case> {
             group mutants::phases_reserved_room_is_taken_at_once::Phases<M, Alone<Fifo>>, 2 by 2 => MutualExclusion;
         "phases-patient-alone", "a holder that was alone leaves like other holders":
             group mutants::phases_forgets_that_it_was_alone::Phases<M, Alone<Patient>>, 3 by 2 => ConcurrentOccupancy;
-        "phases-fifo-limited", "the limit is not looked at":
+        "phases-fifo-limited", "the limit is ignored":
             group mutants::phases_joins_a_full_session::Phases<M, Limited<Fifo>>, 2 by 2 => MutualExclusion;
         "phases-fifo-setup", "after set-up, waiters of the same session are not admitted":
             group mutants::phases_opens_without_looking::Phases<M, SetUp<Fifo>>, 2 by 2 => ConcurrentOccupancy;
@@ -219,7 +219,7 @@ pub fn all() -> Vec<Case> {
             group mutants::phases_renamed_with_its_mark::Phases<M, Mixed<Patient>>, 2 by 2 => NoPanic long;
         "phases-patient-mixed", "a request with set-up joins a room that is not set up":
             group mutants::phases_joins_a_room_that_is_not_set_up::Phases<M, Mixed<Patient>>, 2 by 2 => NoPanic long;
-        "phases-patient", "renamed without looking at those who wait":
+        "phases-patient", "renamed without a check of the waiters":
             group mutants::phases_renames_without_looking::Phases<M, Patient>, 3 by 2 => ConcurrentOccupancy;
         "phases-patient", "the first phase does not join its own session":
             group mutants::phases_leaves_its_own_session_waiting::Phases<M, Patient>, 3 by 2 => ConcurrentOccupancy;

@@ -22,7 +22,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::death::Died;
+use crate::death::KnownDeath;
 use crate::group::World;
 use crate::message::PeerMessage;
 use crate::name::MemberId;
@@ -152,7 +152,7 @@ impl Arbiter {
         from: MemberId,
         stage: u64,
         epoch: u64,
-        died: Option<Died>,
+        died: Option<KnownDeath>,
         world: &mut World<'_>,
     ) {
         world.learn(died);

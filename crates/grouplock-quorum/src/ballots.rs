@@ -89,8 +89,8 @@ impl Rivals {
 
     pub(crate) fn hear(&mut self, arbiter: MemberId, rival: Option<Claim>) {
         match rival {
-            Some(claim) => drop(self.0.insert(arbiter, claim)),
-            None => drop(self.0.remove(&arbiter)),
+            Some(claim) => _ = self.0.insert(arbiter, claim),
+            None => _ = self.0.remove(&arbiter),
         }
     }
 

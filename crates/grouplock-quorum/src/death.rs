@@ -23,12 +23,12 @@ pub struct Death {
     pub noticed: Time,
     /// The process that died. `None` if the home of the stage is gone too. Then it is not known
     /// whether a process was inside.
-    pub who: Option<Dead>,
+    pub who: Option<DeadProcess>,
 }
 
 /// The process that died.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Dead {
+pub struct DeadProcess {
     /// Its session.
     pub session: String,
     /// The id of the process on its machine. 0 if its home has restarted since it entered.
@@ -37,19 +37,19 @@ pub struct Dead {
 
 /// The last known death.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Died {
+pub struct KnownDeath {
     /// The death.
     pub death: Death,
     /// A process of a later stage was inside and has learnt of it.
-    pub told: bool,
+    pub reported: bool,
 }
 
-impl Died {
+impl KnownDeath {
     /// Whether this is newer than `known`: a later death, or the report of the same one.
-    pub(crate) fn is_news(&self, known: Option<&Died>) -> bool {
+    pub(crate) fn is_news(&self, known: Option<&KnownDeath>) -> bool {
         known.is_none_or(|known| {
             let later = self.death.epoch > known.death.epoch;
-            later || (self.death.epoch == known.death.epoch && self.told && !known.told)
+            later || (self.death.epoch == known.death.epoch && self.reported && !known.reported)
         })
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!             first process asks             a quorum has voted              last process left
-//!      Idle ----------------------> Wanting ----------------------> Holding ------------------> Idle
+//!      Idle ----------------------> Wanting ----------------------> Running ------------------> Idle
 //!        ^     REQUEST to quorum       |     all of the best          |        RELEASE to quorum
 //!        |                             |     session: ENTER           +-- later request: ENTER if
 //!        +-----------------------------+                                  nobody competes or it fits
@@ -33,10 +33,10 @@ use std::time::Duration;
 use crate::arbiter::LEAP;
 use crate::ballots::{Ballots, Rivals};
 use crate::coterie::{Coterie, Quorum};
-use crate::death::{Dead, Death, Died};
+use crate::death::{DeadProcess, Death, KnownDeath};
 use crate::message::{GroupMessage, PeerMessage};
 use crate::name::{MemberId, ProcessId};
-use crate::output::Outbox;
+use crate::output::PendingOutputs;
 use crate::rank::{Claim, Rank};
 use crate::record::{Durable, OpenStage, Record};
 use crate::settings::{Admission, Settings, Votes};
@@ -54,8 +54,8 @@ pub(crate) struct World<'a> {
     pub(crate) away: &'a BTreeSet<MemberId>,
     pub(crate) now: Time,
     /// The last known death.
-    pub(crate) died: &'a mut Option<Died>,
-    pub(crate) out: &'a mut Outbox,
+    pub(crate) died: &'a mut Option<KnownDeath>,
+    pub(crate) out: &'a mut PendingOutputs,
 }
 
 impl<'a> World<'a> {
@@ -69,7 +69,7 @@ impl<'a> World<'a> {
     }
 
     /// Takes over news about deaths.
-    pub(crate) fn learn(&mut self, died: Option<Died>) {
+    pub(crate) fn learn(&mut self, died: Option<KnownDeath>) {
         if let Some(died) = died.filter(|died| died.is_news(self.died.as_ref())) {
             self.out.save(Record::Died(died.clone()));
             *self.died = Some(died);
@@ -79,7 +79,7 @@ impl<'a> World<'a> {
     /// Notes that a process may have died in a stage. Nothing else is known of it.
     pub(crate) fn suspect(&mut self, epoch: u64) {
         let death = Death { epoch, noticed: self.now, who: None };
-        self.learn(Some(Died { death, told: false }));
+        self.learn(Some(KnownDeath { death, reported: false }));
     }
 
     /// The quorum to ask: our own, or another one that can be reached if our own cannot.
@@ -100,18 +100,18 @@ pub(crate) struct Group {
     stage: u64,
     /// The highest epoch held.
     epoch: u64,
-    state: State,
+    state: GroupState,
     /// The members that were asked for their votes in this stage.
     asked: BTreeSet<MemberId>,
     waiting: BTreeMap<ProcessId, Waiting>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-enum State {
+enum GroupState {
     #[default]
     Idle,
     Wanting(Wanting),
-    Holding(Holding),
+    Running(RunningStage),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -125,7 +125,7 @@ struct Wanting {
 
 /// A stage in which processes are inside.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Holding {
+pub(crate) struct RunningStage {
     pub(crate) session: String,
     pub(crate) epoch: u64,
     claim: Claim,
@@ -181,7 +181,7 @@ impl Group {
         // If it had asked other members too, they will ask about the stage.
         let asked = world.quorum().cloned().unwrap_or_default();
         let inside = |attempt| Holder { attempt, heard, until: world.now, pid: 0 };
-        let holding = durable.open.as_ref().map(|open| Holding {
+        let running = durable.open.as_ref().map(|open| RunningStage {
             session: open.session.clone(),
             epoch: open.epoch,
             claim: Claim::FIRST,
@@ -194,11 +194,11 @@ impl Group {
         let mut group = Group {
             stage: durable.stage,
             epoch: durable.epoch,
-            state: holding.map_or(State::Idle, State::Holding),
+            state: running.map_or(GroupState::Idle, GroupState::Running),
             asked,
             waiting: BTreeMap::new(),
         };
-        if !matches!(group.state, State::Idle) {
+        if !matches!(group.state, GroupState::Idle) {
             group.keep(world);
         } else if group.stage > 0 {
             let over = group.release(group.stage, world);
@@ -212,24 +212,24 @@ impl Group {
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        matches!(self.state, State::Idle) && self.waiting.is_empty()
+        matches!(self.state, GroupState::Idle) && self.waiting.is_empty()
     }
 
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    pub(crate) fn holding(&self) -> Option<&Holding> {
+    pub(crate) fn running(&self) -> Option<&RunningStage> {
         match &self.state {
-            State::Holding(holding) => Some(holding),
-            State::Idle | State::Wanting(_) => None,
+            GroupState::Running(running) => Some(running),
+            GroupState::Idle | GroupState::Wanting(_) => None,
         }
     }
 
     pub(crate) fn votes(&self) -> Option<usize> {
         match &self.state {
-            State::Wanting(wanting) => Some(wanting.votes.len()),
-            State::Idle | State::Holding(_) => None,
+            GroupState::Wanting(wanting) => Some(wanting.votes.len()),
+            GroupState::Idle | GroupState::Running(_) => None,
         }
     }
 
@@ -241,13 +241,13 @@ impl Group {
 
     pub(crate) fn ask(&mut self, process: ProcessId, ask: Ask, world: &mut World<'_>) {
         let heard = Heard { at: world.now, sent: ask.sent };
-        if let State::Holding(holding) = &mut self.state
-            && let Some(inside) = holding.inside.get_mut(&process)
+        if let GroupState::Running(running) = &mut self.state
+            && let Some(inside) = running.inside.get_mut(&process)
         {
             if inside.attempt == ask.attempt {
                 inside.heard = heard;
-                if holding.is_sure(world) {
-                    holding.tell(process, ask.attempt, ask.sent, world);
+                if running.is_sure(world) {
+                    running.tell(process, ask.attempt, ask.sent, world);
                 }
                 return;
             }
@@ -275,19 +275,19 @@ impl Group {
             heard,
             pid: ask.pid,
         };
-        if self.fits(&waiting, world) {
+        if self.can_join(&waiting, world) {
             self.admit(process, &waiting, world);
             return;
         }
         let claim = waiting.claim;
         self.waiting.insert(process, waiting);
         match &mut self.state {
-            State::Idle => self.start(world),
-            State::Wanting(wanting) if claim < wanting.claim => {
+            GroupState::Idle => self.start(world),
+            GroupState::Wanting(wanting) if claim < wanting.claim => {
                 wanting.claim = claim;
                 self.request(world);
             }
-            State::Wanting(_) | State::Holding(_) => {}
+            GroupState::Wanting(_) | GroupState::Running(_) => {}
         }
     }
 
@@ -303,21 +303,21 @@ impl Group {
             self.waiting.remove(&process);
             // If it had the best claim, the rank of the stage is too good: the stage starts again.
             let best = self.best_claim();
-            if let State::Wanting(wanting) = &self.state
+            if let GroupState::Wanting(wanting) = &self.state
                 && best.is_none_or(|best| best > wanting.claim)
             {
                 self.finish(world);
             }
             self.admit_waiting(world);
         }
-        if let State::Holding(holding) = &mut self.state
-            && holding.inside.get(&process).is_some_and(|inside| inside.attempt == attempt)
+        if let GroupState::Running(running) = &mut self.state
+            && running.inside.get(&process).is_some_and(|inside| inside.attempt == attempt)
         {
             if entered {
-                holding.heeded(world);
+                running.heeded(world);
             }
-            holding.inside.remove(&process);
-            if holding.inside.is_empty() {
+            running.inside.remove(&process);
+            if running.inside.is_empty() {
                 world.out.save(Record::Closed);
                 self.finish(world);
             } else {
@@ -334,13 +334,13 @@ impl Group {
         world: &mut World<'_>,
     ) {
         let heard = Heard { at: world.now, sent };
-        if let State::Holding(holding) = &mut self.state
-            && let Some(inside) = holding.inside.get_mut(&process)
+        if let GroupState::Running(running) = &mut self.state
+            && let Some(inside) = running.inside.get_mut(&process)
             && inside.attempt == attempt
         {
             inside.heard = heard;
-            holding.heeded(world);
-            if holding.is_sure(world) {
+            running.heeded(world);
+            if running.is_sure(world) {
                 world.out.tell(process, GroupMessage::Renewed { attempt, heard: sent });
             }
         } else {
@@ -352,7 +352,7 @@ impl Group {
     pub(crate) fn expire(&mut self, lease: Duration, world: &mut World<'_>) {
         let silent = |heard: Heard| heard.at + lease <= world.now;
         let waiting = self.waiting.iter().map(|(process, w)| (*process, w.attempt, w.heard));
-        let inside = self.holding().map(|holding| &holding.inside).into_iter().flatten();
+        let inside = self.running().map(|running| &running.inside).into_iter().flatten();
         let inside = inside.map(|(process, i)| (*process, i.attempt, i.heard));
         let dead: Vec<_> = waiting.chain(inside).filter(|(_, _, heard)| silent(*heard)).collect();
         for (process, attempt, _) in dead {
@@ -360,12 +360,12 @@ impl Group {
             self.leave(process, attempt, false, world);
         }
         // The arbiters were silent for so long that others may be inside. Our processes know it.
-        if let State::Holding(holding) = &self.state
+        if let GroupState::Running(running) = &self.state
             && let Some(lapse) = world.settings.lapse()
-            && holding.since + lapse < world.now
-            && holding.votes.quorum(Some(lapse), world).is_none()
+            && running.since + lapse < world.now
+            && running.votes.quorum(Some(lapse), world).is_none()
         {
-            if let Some(&process) = holding.inside.keys().next() {
+            if let Some(&process) = running.inside.keys().next() {
                 self.note_death(process, world);
             }
             world.out.save(Record::Closed);
@@ -375,25 +375,25 @@ impl Group {
 
     /// Notes the death of a process that is inside.
     fn note_death(&self, process: ProcessId, world: &mut World<'_>) {
-        let Some(holding) = self.holding() else { return };
-        let Some(inside) = holding.inside.get(&process) else { return };
-        let who = Some(Dead { session: holding.session.clone(), pid: inside.pid });
-        let death = Death { epoch: holding.epoch, noticed: world.now, who };
-        world.learn(Some(Died { death, told: false }));
+        let Some(running) = self.running() else { return };
+        let Some(inside) = running.inside.get(&process) else { return };
+        let who = Some(DeadProcess { session: running.session.clone(), pid: inside.pid });
+        let death = Death { epoch: running.epoch, noticed: world.now, who };
+        world.learn(Some(KnownDeath { death, reported: false }));
     }
 
     /// Whether a new request can join the stage.
-    fn fits(&self, newcomer: &Waiting, world: &World<'_>) -> bool {
-        let State::Holding(holding) = &self.state else { return false };
-        if holding.session != newcomer.session || !holding.is_sure(world) {
+    fn can_join(&self, newcomer: &Waiting, world: &World<'_>) -> bool {
+        let GroupState::Running(running) = &self.state else { return false };
+        if running.session != newcomer.session || !running.is_sure(world) {
             return false;
         }
-        let Some(others) = self.best_other(&holding.session, &holding.rivals) else { return true };
+        let Some(others) = self.best_other(&running.session, &running.rivals) else { return true };
         if world.settings.admission == Admission::InOrder && newcomer.claim < others {
             return true;
         }
         let reaches = world.now + newcomer.delay;
-        newcomer.stay.is_some_and(|stay| reaches + stay <= holding.ends())
+        newcomer.stay.is_some_and(|stay| reaches + stay <= running.ends())
     }
 
     /// The best claim of the requests for other sessions.
@@ -404,14 +404,14 @@ impl Group {
 
     /// Admits waiting requests of the session inside, if fewer groups compete than before.
     fn admit_waiting(&mut self, world: &mut World<'_>) {
-        let State::Holding(holding) = &self.state else { return };
-        let session = &holding.session;
+        let GroupState::Running(running) = &self.state else { return };
+        let session = &running.session;
         let of_session = self.waiting.iter().filter(|(_, waiting)| waiting.session == *session);
         let mut candidates: Vec<_> = of_session.map(|(p, waiting)| (waiting.claim, *p)).collect();
         candidates.sort_unstable();
         for (_, process) in candidates {
             let Some(waiting) = self.waiting.get(&process) else { continue };
-            if self.fits(waiting, world)
+            if self.can_join(waiting, world)
                 && let Some(waiting) = self.waiting.remove(&process)
             {
                 self.admit(process, &waiting, world);
@@ -420,11 +420,11 @@ impl Group {
     }
 
     fn admit(&mut self, process: ProcessId, newcomer: &Waiting, world: &mut World<'_>) {
-        let State::Holding(holding) = &mut self.state else { return };
+        let GroupState::Running(running) = &mut self.state else { return };
         let attempt = newcomer.attempt;
-        holding.inside.insert(process, newcomer.inside(world.now));
+        running.inside.insert(process, newcomer.inside(world.now));
         world.out.save(Record::Admitted { process, attempt });
-        holding.tell(process, attempt, newcomer.heard.sent, world);
+        running.tell(process, attempt, newcomer.heard.sent, world);
     }
 
     // ---- stages ----
@@ -436,7 +436,7 @@ impl Group {
     fn start(&mut self, world: &mut World<'_>) {
         let Some(claim) = self.best_claim() else { return };
         self.stage += 1;
-        self.state = State::Wanting(Wanting {
+        self.state = GroupState::Wanting(Wanting {
             claim,
             votes: Ballots::default(),
             yielded: BTreeMap::new(),
@@ -454,9 +454,9 @@ impl Group {
 
     fn request_from(&self, arbiter: MemberId, epoch: u64, world: &mut World<'_>) {
         let claim = match &self.state {
-            State::Idle => return,
-            State::Wanting(wanting) => wanting.claim,
-            State::Holding(holding) => holding.claim,
+            GroupState::Idle => return,
+            GroupState::Wanting(wanting) => wanting.claim,
+            GroupState::Running(running) => running.claim,
         };
         let (rank, sent) = (Rank { claim, member: world.me, stage: self.stage }, world.now);
         world.out.send(arbiter, PeerMessage::Request { rank, sent, epoch });
@@ -464,7 +464,7 @@ impl Group {
 
     /// Asks another quorum if the quorum that was asked can no longer be reached.
     pub(crate) fn widen(&mut self, world: &mut World<'_>) {
-        if matches!(self.state, State::Idle) || world.settings.votes == Votes::OwnQuorum {
+        if matches!(self.state, GroupState::Idle) || world.settings.votes == Votes::OwnQuorum {
             return;
         }
         let asked = |member| self.asked.contains(&member) && !world.away.contains(&member);
@@ -486,7 +486,7 @@ impl Group {
     fn finish(&mut self, world: &mut World<'_>) {
         let over = self.release(self.stage, world);
         let asked = std::mem::take(&mut self.asked);
-        self.state = State::Idle;
+        self.state = GroupState::Idle;
         // The next request goes first, so that the next owner of the vote learns of it with the
         // vote.
         self.start(world);
@@ -495,7 +495,7 @@ impl Group {
 
     /// Opens the stage if a quorum has voted.
     fn open(&mut self, world: &mut World<'_>) {
-        let State::Wanting(wanting) = &self.state else { return };
+        let GroupState::Wanting(wanting) = &self.state else { return };
         let Some(quorum) = wanting.votes.quorum(world.settings.fresh(), world) else { return };
         let epoch = wanting.votes.epoch().max(self.epoch) + 1;
         // If our member dies, the arbiters leap. They must then be past this epoch.
@@ -522,34 +522,34 @@ impl Group {
         let now = world.now;
         let inside = entering.iter().map(|(process, waiting)| (*process, waiting.inside(now)));
         let inside = inside.collect();
-        let untold = world.died.as_ref().filter(|died| !died.told);
-        let recovered = untold.map(|died| died.death.clone());
-        let holding =
-            Holding { session, epoch, claim, votes, since: now, rivals, inside, recovered };
+        let unreported = world.died.as_ref().filter(|died| !died.reported);
+        let recovered = unreported.map(|died| died.death.clone());
+        let running =
+            RunningStage { session, epoch, claim, votes, since: now, rivals, inside, recovered };
         world.out.save(Record::Opened(OpenStage {
-            session: holding.session.clone(),
-            epoch: holding.epoch,
-            inside: holding.inside.iter().map(|(process, i)| (*process, i.attempt)).collect(),
+            session: running.session.clone(),
+            epoch: running.epoch,
+            inside: running.inside.iter().map(|(process, i)| (*process, i.attempt)).collect(),
             recovered: None,
         }));
-        world.out.save_if(holding.recovered.clone().map(Record::Recovered));
-        self.state = State::Holding(holding);
+        world.out.save_if(running.recovered.clone().map(Record::Recovered));
+        self.state = GroupState::Running(running);
         self.tell_inside(world);
         self.admit_waiting(world);
     }
 
     fn tell_inside(&self, world: &mut World<'_>) {
-        let State::Holding(holding) = &self.state else { return };
-        if !holding.is_sure(world) {
+        let GroupState::Running(running) = &self.state else { return };
+        if !running.is_sure(world) {
             return;
         }
-        for (process, inside) in &holding.inside {
-            holding.tell(*process, inside.attempt, inside.heard.sent, world);
+        for (process, inside) in &running.inside {
+            running.tell(*process, inside.attempt, inside.heard.sent, world);
         }
     }
 }
 
-impl Holding {
+impl RunningStage {
     /// Whether its processes may learn that they are inside. Their leases must end before the
     /// leases of the votes.
     fn is_sure(&self, world: &World<'_>) -> bool {
@@ -566,8 +566,8 @@ impl Holding {
 
     /// A process knows that it is inside, and knows the death before.
     fn heeded(&self, world: &mut World<'_>) {
-        let told = |death: &Death| Died { death: death.clone(), told: true };
-        world.learn(self.recovered.as_ref().map(told));
+        let reported = |death: &Death| KnownDeath { death: death.clone(), reported: true };
+        world.learn(self.recovered.as_ref().map(reported));
     }
 
     /// When the last process inside intends to leave. A process that leaves before that delays

@@ -86,7 +86,7 @@ pub use client::opener;
 #[cfg(feature = "network")]
 pub use clock::Clock;
 pub use coterie::{Coterie, CoterieError, Quorum};
-pub use death::{Dead, Death, Died};
+pub use death::{DeadProcess, Death, KnownDeath};
 pub use member::{Member, Refused, StageInside};
 pub use message::{GroupMessage, PeerMessage, ProcessMessage};
 pub use name::{MemberId, ProcessId, home, homes};

@@ -8,11 +8,11 @@ use thiserror::Error;
 
 use crate::arbiter::{Arbiter, LEAP};
 use crate::coterie::Coterie;
-use crate::death::Died;
+use crate::death::KnownDeath;
 use crate::group::{Ask, Group, World};
 use crate::message::{PeerMessage, ProcessMessage};
 use crate::name::{MemberId, ProcessId, home};
-use crate::output::{Outbox, Output};
+use crate::output::{Output, PendingOutputs};
 use crate::rank::{Claim, Rank};
 use crate::record::Durable;
 use crate::settings::{Settings, Votes};
@@ -52,9 +52,9 @@ pub struct Member {
     settings: Settings,
     arbiter: Arbiter,
     group: Group,
-    out: Outbox,
+    out: PendingOutputs,
     /// The last known death.
-    died: Option<Died>,
+    died: Option<KnownDeath>,
     /// Members that cannot be reached.
     away: BTreeSet<MemberId>,
     /// When to ask again for a missing answer.
@@ -185,7 +185,7 @@ impl Member {
     ) -> Result<Self, Refused> {
         let mut member = Self::recover(me, coterie, settings, Durable::above(floor), now)?;
         // There is no stage that could be over.
-        member.out = Outbox::new(me);
+        member.out = PendingOutputs::new(me);
         Ok(member)
     }
 
@@ -210,7 +210,7 @@ impl Member {
             settings,
             arbiter: Arbiter::default(),
             group: Group::default(),
-            out: Outbox::new(me),
+            out: PendingOutputs::new(me),
             died: durable.died.clone(),
             away: BTreeSet::new(),
             retry_at: None,
@@ -342,17 +342,17 @@ impl Member {
 
     /// The stage in which processes of this member are inside.
     pub fn stage_inside(&self) -> Option<StageInside<'_>> {
-        self.group.holding().map(|holding| StageInside {
-            session: &holding.session,
-            epoch: holding.epoch,
-            inside: holding.inside.len(),
-            contested: !holding.rivals.is_empty(),
+        self.group.running().map(|running| StageInside {
+            session: &running.session,
+            epoch: running.epoch,
+            inside: running.inside.len(),
+            contested: !running.rivals.is_empty(),
         })
     }
 
     /// The processes inside, with the numbers of their requests.
     pub fn inside(&self) -> impl Iterator<Item = (ProcessId, u64)> {
-        let inside = self.group.holding().map(|holding| &holding.inside).into_iter().flatten();
+        let inside = self.group.running().map(|running| &running.inside).into_iter().flatten();
         inside.map(|(process, inside)| (*process, inside.attempt))
     }
 
@@ -372,7 +372,7 @@ impl Member {
 
     /// Whether a process is inside here.
     pub fn is_inside(&self, process: ProcessId) -> bool {
-        self.group.holding().is_some_and(|holding| holding.inside.contains_key(&process))
+        self.group.running().is_some_and(|running| running.inside.contains_key(&process))
     }
 
     /// The highest epoch that was held here or that this arbiter knows to be over.
@@ -391,8 +391,8 @@ impl Member {
     /// Whether nothing of the room must be remembered: nobody is inside or waits, nobody has or
     /// wants the vote, and every death is reported. Then one [number](Member::highest) is enough.
     pub fn is_idle(&self) -> bool {
-        let told = self.died.as_ref().is_none_or(|died| died.told);
-        told && self.group.is_idle() && self.arbiter.is_idle()
+        let reported = self.died.as_ref().is_none_or(|died| died.reported);
+        reported && self.group.is_idle() && self.arbiter.is_idle()
     }
 
     /// The highest number that this member has used or heard in the room. After it has forgotten
@@ -481,7 +481,7 @@ impl Member {
         let retry = self.arbiter.is_waited_for() || self.group.is_waiting_for_answers();
         let again = self.retry_at.unwrap_or(now + self.settings.retry);
         self.retry_at = retry.then_some(again);
-        let anybody = !self.group.waiting().is_empty() || self.group.holding().is_some();
+        let anybody = !self.group.waiting().is_empty() || self.group.running().is_some();
         let quarter = self.settings.lease.map(|lease| lease / 4);
         let every = |at: Option<Time>, needed: bool| match quarter {
             Some(quarter) if needed => Some(at.unwrap_or(now + quarter)),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::death::{Death, Died};
+use crate::death::{Death, KnownDeath};
 use crate::rank::{Claim, Rank};
 use crate::time::Time;
 
@@ -38,7 +38,7 @@ pub enum PeerMessage {
         /// The best claim of other groups that wait for the vote.
         rival: Option<Claim>,
         /// The last death that the arbiter knows.
-        died: Option<Died>,
+        died: Option<KnownDeath>,
     },
     /// Rel-Group, from arbiter to group: a better rank waits. Return my vote unless you are inside.
     Inquire {
@@ -78,7 +78,7 @@ pub enum PeerMessage {
         /// The highest epoch that the group has held.
         epoch: u64,
         /// The last death that the group knows.
-        died: Option<Died>,
+        died: Option<KnownDeath>,
     },
 }
 

@@ -20,15 +20,15 @@ pub enum Output {
 
 /// Collects the outputs. A message of a member to itself never leaves it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Outbox {
+pub(crate) struct PendingOutputs {
     me: MemberId,
     loopback: VecDeque<PeerMessage>,
     queue: VecDeque<Output>,
 }
 
-impl Outbox {
+impl PendingOutputs {
     pub(crate) fn new(me: MemberId) -> Self {
-        Outbox { me, loopback: VecDeque::new(), queue: VecDeque::new() }
+        PendingOutputs { me, loopback: VecDeque::new(), queue: VecDeque::new() }
     }
 
     pub(crate) fn save(&mut self, record: Record) {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::death::{Death, Died};
+use crate::death::{Death, KnownDeath};
 use crate::name::{MemberId, ProcessId};
 use crate::rank::Rank;
 
@@ -43,7 +43,7 @@ pub enum Record {
     /// owner again.
     Returned(Vote),
     /// The last known death. If this is lost, it is noticed or heard again.
-    Died(Died),
+    Died(KnownDeath),
     /// The death that the processes of the open stage learn of.
     Recovered(Death),
 }
@@ -104,7 +104,7 @@ pub struct Durable {
     pub open: Option<OpenStage>,
     /// The last known death. It is a record of its own.
     #[serde(skip)]
-    pub died: Option<Died>,
+    pub died: Option<KnownDeath>,
 }
 
 impl Durable {

@@ -35,10 +35,10 @@ pub struct Capabilities {
     pub leases: bool,
     /// Whether the next entrants learn that a holder died
     /// ([`Guard::recovered`](crate::Guard::recovered)).
-    pub tells_deaths: bool,
+    pub reports_deaths: bool,
     /// Whether a death is reported to every entrant until one of them
-    /// [acknowledges](crate::Guard::acknowledge) it. Otherwise it is reported to the next phase, and
-    /// perhaps to holders that join the phase of the death.
+    /// [acknowledges](crate::Guard::acknowledge) it. Otherwise it is reported to the next phase,
+    /// and perhaps to holders that join the phase of the death.
     pub acknowledge: bool,
     /// Requests to be [alone](Request::alone).
     pub alone: bool,
@@ -61,7 +61,7 @@ impl Capabilities {
             batch: false,
             priority: false,
             leases: false,
-            tells_deaths: false,
+            reports_deaths: false,
             acknowledge: false,
             alone: false,
             at_most: false,

@@ -184,7 +184,8 @@ impl Guard<'_> {
     }
 
     /// Leaves and queues for another session in one step. No other request is admitted in between.
-    /// The order is that of a new request. [`Entry::switch`](crate::Entry::switch) has more options.
+    /// The order is that of a new request. [`Entry::switch`](crate::Entry::switch) has more
+    /// options.
     ///
     /// ```
     /// # fn main() -> Result<(), grouplock_room::RoomError> {

@@ -40,8 +40,8 @@ impl RoomName {
     }
 
     /// The name as part of a file name. Every byte except ASCII letters, digits, `-`, `_` and dots
-    /// that are not the first byte is written as `%XX`. Different names have different forms. No form is `.` or `..`,
-    /// begins with a dot, or contains `/`.
+    /// that are not the first byte is written as `%XX`. Different names have different forms. No
+    /// form is `.` or `..`, begins with a dot, or contains `/`.
     ///
     /// ```
     /// use grouplock_room::RoomName;

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_directory_tells_whose_it_is() {
+    fn the_name_of_a_directory_says_whose_it_is() {
         let owner = |place| match place {
             Place::Directory(path) => Owner::by_name(&path),
             Place::Servers { .. } => None,

@@ -41,7 +41,7 @@ fn end(desk: &Desk) {
 }
 
 #[test]
-fn who_has_slept_is_told_when_others_may_enter() {
+fn a_holder_that_has_slept_learns_when_others_may_enter() {
     let _turn = one_at_a_time();
     let until = Instant::now() + 80 * SECOND;
     let (holding, desk) = inside(until);

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_what_it_is_told_to_and_ends_when_nobody_talks_to_it() {
+    fn it_says_what_it_must_and_ends_when_nobody_talks_to_it() {
         let mut parrot = Actor::start("actor::tests::parrot", &["a b", "c"]);
         assert_eq!(parrot.hear().as_deref(), Some("a b c"));
         parrot.tell("d");

@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_stay_is_not_judged_but_told_apart() {
+    fn an_open_stay_is_not_judged_but_counted_apart() {
         let scratch = crate::Scratch::new();
         let ledger = &Ledger::open(scratch.path().to_owned());
         let (mut first, mut second) = (ledger.page("first"), ledger.page("second"));

@@ -37,7 +37,7 @@ mod tests {
 
     /// Not a test: the others run it in a process with its own variables.
     #[test]
-    fn skips_when_told() {
+    fn skips_when_required() {
         if std::env::var_os("GROUPLOCK_TESTING_SKIPS").is_some() {
             super::skip(&super::current_test(), "there is no moon");
         }
@@ -45,7 +45,7 @@ mod tests {
 
     fn run(variables: &[(&str, &str)]) -> bool {
         let mut program = Command::new(std::env::current_exe().expect("this program has a path"));
-        program.arg("skips_when_told").env("GROUPLOCK_TESTING_SKIPS", "1");
+        program.arg("skips_when_required").env("GROUPLOCK_TESTING_SKIPS", "1");
         program.env_remove("GROUPLOCK_REQUIRED").env_remove("GROUPLOCK_SKIPPED");
         let output = program.envs(variables.iter().copied()).output();
         output.expect("this program can be started").status.success()
@@ -66,7 +66,7 @@ mod tests {
         assert!(run(&collected) && run(&collected));
         let lines = std::fs::read_to_string(&path).expect("it was written");
         std::fs::remove_file(&path).expect("it is ours");
-        let line = "SKIPPED skip::tests::skips_when_told: there is no moon\n";
+        let line = "SKIPPED skip::tests::skips_when_required: there is no moon\n";
         assert_eq!(lines, line.repeat(2));
     }
 }

@@ -387,8 +387,8 @@ impl<H: Handle<C>, S: Eq + Clone, C: Core<Session = S>, T: ?Sized, K>
     /// assert_ne!(SessionGuard::epoch(&lock.enter("model A")), before);
     /// ```
     ///
-    /// It takes the lock's short internal lock. With the core `Handover`, it takes none, and numbers
-    /// repeat after 2³⁰ changes.
+    /// It takes the lock's short internal lock. With the core `Handover`, it takes none, and
+    /// numbers repeat after 2³⁰ changes.
     pub fn epoch(this: &Self) -> u64 {
         this.inside();
         this.lock.core().epoch()

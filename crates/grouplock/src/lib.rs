@@ -139,8 +139,8 @@
 //! comparison of sessions. To leave takes one atomic subtraction. To change the session of an empty
 //! room takes the short internal lock. The lock is a word, a pointer and a session. With the
 //! default core and policy it allocates nothing until a request waits or asks for its
-//! [epoch](guards::Guard::epoch), and `new` is `const`. Threads that wait spin for a moment and then
-//! sleep.
+//! [epoch](guards::Guard::epoch), and `new` is `const`. Threads that wait spin for a moment and
+//! then sleep.
 
 pub mod cores;
 #[cfg(all(feature = "deadlock_detection", not(any(loom, shuttle))))]

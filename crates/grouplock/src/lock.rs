@@ -71,8 +71,8 @@ use crate::{
 /// * If a waker, its destructor, that of a session or a limit panics, the panic hook reports it. It
 ///   ends there, and a limit counts as one.
 ///
-/// Comparisons, clones, priorities and limits may run while the short internal lock is held, so they
-/// must not use the same lock. The lock keeps the last session until another session enters.
+/// Comparisons, clones, priorities and limits may run while the short internal lock is held, so
+/// they must not use the same lock. The lock keeps the last session until another session enters.
 ///
 /// # Misuse
 ///

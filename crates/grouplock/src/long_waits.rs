@@ -34,7 +34,7 @@ use ::tracing::{Level, debug, span, warn};
 
 use crate::cores::Signal;
 use crate::foreign::contain;
-use crate::watch::{Crowd, Observer, PanicReason, Request};
+use crate::watch::{Crowd, Observer, PanicReason, RequestInfo};
 
 /// In nanoseconds.
 static THRESHOLD: AtomicU64 = AtomicU64::new(100_000_000);
@@ -62,7 +62,7 @@ fn milliseconds(time: Duration) -> f64 {
 
 /// A thread that sleeps until it is admitted.
 pub(crate) struct Wait {
-    request: Request,
+    request: RequestInfo,
     since: Instant,
     /// When to report. `None` after the report, or if no wait is long.
     report_at: Option<Instant>,
@@ -72,7 +72,12 @@ pub(crate) struct Wait {
 }
 
 impl Observer for Wait {
-    fn begin(request: Request, _: &Arc<Signal>, _no_deadline: bool, _must_finish: bool) -> Self {
+    fn begin(
+        request: RequestInfo,
+        _: &Arc<Signal>,
+        _no_deadline: bool,
+        _must_finish: bool,
+    ) -> Self {
         let since = Instant::now();
         let report_at = since.checked_add(threshold());
         Wait { request, since, report_at, span: None, strict: None }
@@ -110,7 +115,7 @@ impl Wait {
             return;
         }
         self.report_at = None;
-        let Request { lock, exclusive, sessions } = self.request;
+        let RequestInfo { lock, exclusive, sessions } = self.request;
         self.span = Some(
             span!(target: "grouplock", Level::WARN, "long_wait", lock = hex(lock), exclusive, sessions)
                 .entered(),
@@ -137,7 +142,7 @@ impl Wait {
     }
 }
 
-fn waited(Request { lock, .. }: Request, since: Instant, inside: bool) {
+fn waited(RequestInfo { lock, .. }: RequestInfo, since: Instant, inside: bool) {
     let waited_ms = milliseconds(since.elapsed());
     warn!(target: "grouplock", lock = hex(lock), waited_ms, inside, "waited");
 }
@@ -155,7 +160,7 @@ impl TaskWait {
     }
 
     /// Ends the wait. Runs foreign code: the caller must not hold the internal lock.
-    pub(crate) fn end(&self, request: Request, inside: bool) {
+    pub(crate) fn end(&self, request: RequestInfo, inside: bool) {
         if self.since.elapsed() >= self.threshold {
             contain(|| waited(request, self.since, inside));
         }

@@ -408,11 +408,13 @@ mod at_most_one {
         );
     }
 
+    /// Two requests for one session, which only one may hold, under a strict policy.
     #[test]
     fn same_fifo() {
         explore_limited(Policy::Fifo, Some(3), &[|l| enter(l, WRITE), |l| enter(l, WRITE)]);
     }
 
+    /// Two requests for one session, which only one may hold, under a policy with overtaking.
     #[test]
     fn same_patient() {
         explore_limited(PATIENT, Some(3), &[|l| enter(l, WRITE), |l| enter(l, WRITE)]);
@@ -490,7 +492,7 @@ mod handover {
     /// A task may be admitted at the moment when it begins to wait. Then it admits others of its
     /// session, even if it is never polled again.
     #[test]
-    fn a_task_let_in_as_it_begins_to_wait_keeps_no_fellow_out() {
+    fn a_task_admitted_as_it_begins_to_wait_keeps_no_other_out() {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(3);
         model.max_duration = Some(LIMIT);
@@ -520,12 +522,12 @@ mod looking {
     }
 
     #[test]
-    fn two_who_look_in_order() {
+    fn two_lookers_in_order() {
         look(1, Policy::Fifo, &[|lock| enter(lock, WRITE), |lock| enter(lock, WRITE_TOO)]);
     }
 
     #[test]
-    fn one_who_looks_and_one_who_waits_as_a_task() {
+    fn one_looker_and_one_waiting_task() {
         look(
             1,
             Policy::Fifo,

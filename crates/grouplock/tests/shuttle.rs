@@ -368,7 +368,7 @@ fn meet(lock: &GroupLock<u32, Barrier>) {
 /// session admits the other if that waits. (Some policies make the second request wait behind
 /// another session. Under them the two would wait forever.)
 #[test]
-fn fellows_meet_inside() {
+fn waiters_of_the_session_inside_join_it() {
     for policy in [PATIENT, Policy::Batch { passes: 2 }] {
         few(
             policy,
@@ -388,7 +388,7 @@ fn fellows_meet_inside() {
 /// The same after a holder that was alone, in a room whose name is their session: one may enter by
 /// the fast path while the other waits.
 #[test]
-fn fellows_meet_after_a_holder_that_was_alone() {
+fn waiters_of_a_session_meet_after_a_holder_that_was_alone() {
     for policy in [PATIENT, Policy::Batch { passes: 2 }] {
         few(
             policy,
@@ -445,11 +445,13 @@ macro_rules! storms {
             mod $name {
                 use super::*;
 
+                /// The scheduler chooses each step at random.
                 #[test]
                 fn at_random() {
                     run(RandomScheduler::new, EXECUTIONS, 1, || storm($core, $most));
                 }
 
+                /// Threads have random priorities, which change a few times in an execution.
                 #[test]
                 fn by_priorities() {
                     run(super::by_priorities, EXECUTIONS, 1, || storm($core, $most));

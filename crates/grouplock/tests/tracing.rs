@@ -125,7 +125,7 @@ fn whats(told: &[Told]) -> Vec<&str> {
 }
 
 #[test]
-fn a_long_wait_is_told_while_it_lasts_and_at_its_end() {
+fn a_long_wait_is_reported_while_it_lasts_and_at_its_end() {
     let collector = collector();
     let lock = lock_with(Policy::Fifo);
     thread::scope(|scope| {
@@ -171,7 +171,7 @@ fn a_long_wait_that_is_given_up() {
 }
 
 #[test]
-fn short_waits_and_no_waits_are_not_told() {
+fn short_waits_and_no_waits_are_not_reported() {
     let collector = collector();
     let told = try_again("a wait was short", || {
         let lock = lock_with(Policy::Fifo);
@@ -190,7 +190,7 @@ fn short_waits_and_no_waits_are_not_told() {
 
 /// The default policy turns to strict order for a waiter whose patience is over.
 #[test]
-fn strict_order_is_told() {
+fn strict_order_is_reported() {
     let collector = collector();
     let lock = lock_with(Policy::Eventual { patience: LONG / 10 });
     thread::scope(|scope| {
@@ -231,7 +231,7 @@ fn tasks_tell_at_the_end() {
 
 /// A subscriber may use locks itself, even the lock that the thread waits for.
 #[test]
-fn nothing_is_locked_while_it_is_told() {
+fn nothing_is_locked_during_a_report() {
     /// The lock, and the number of holders when a span was opened or an event was reported.
     struct Nosy(Arc<GroupLock<u32, ()>>, Arc<Mutex<Vec<usize>>>);
 

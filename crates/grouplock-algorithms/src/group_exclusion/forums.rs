@@ -8,8 +8,8 @@
 //!
 //! * **Promises** mutual exclusion, starvation freedom, first-in-first-enabled and a bounded exit.
 //!   Forums (that is, sessions) are served in the order in which the first process of each batch
-//!   passes line 4. When a forum is served, all processes that wait for it at that moment are accepted
-//!   together.
+//!   passes line 4. When a forum is served, all processes that wait for it at that moment are
+//!   accepted together.
 //! * **Costs** O(1) remote references with coherent caches and O(m) space for m forums, whatever
 //!   the number of processes. On distributed memory the cost has no bound.
 //! * **Does not promise** concurrent occupancy: a process that arrives after its batch waits for

@@ -4,8 +4,8 @@
 //! 1-9, [`look`](HandoverWithdraw::look) and [`give_up`](HandoverWithdraw::give_up) what may
 //! follow. So a waiter need not be a thread.
 //!
-//! Besides the steps for waiters that sleep ([`Flag::signal_unless_away`]), it adds two things to the
-//! algorithm:
+//! Besides the steps for waiters that sleep ([`Flag::signal_unless_away`]), it adds two things to
+//! the algorithm:
 //!
 //! * **Trying.** A request whose line 2 is a compare-and-swap. It reads the last node first, and
 //!   enters the queue only if that node was enabled and of its own session, or there was none. The

@@ -11,9 +11,9 @@
 //!   steps.
 //! * **Does not promise** any order between sessions.
 //!
-//! The notes number the processes, keep `Wait` and `Need` in arrays, and have an abstract queue. Here
-//! a process's part of them is a record, and the queue is a list of records, so the lock serves as
-//! many processes as its mutex does.
+//! The notes number the processes, keep `Wait` and `Need` in arrays, and have an abstract queue.
+//! Here a process's part of them is a record, and the queue is a list of records, so the lock
+//! serves as many processes as its mutex does.
 //!
 //! # Orderings
 //! `Session`, `Num`, the queue and `Need` are read and written only while the mutex is held (line 2

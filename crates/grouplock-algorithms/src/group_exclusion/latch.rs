@@ -9,9 +9,9 @@
 //! it and learns of the death.
 //!
 //! ```text
-//! Gate    word: the name of the owner, 0 at first
+//! WordLatch   word: the name of the owner, 0 at first
 //!
-//! acquire                                  tells whether the owner before us died
+//! acquire                                  reports whether the owner before us died
 //!  1  await word = 0 or Dead[owner of word]
 //!  2  if CAS(word, 0, me): no
 //!  3  w := word; if w ≠ 0 and Dead[owner of w] and CAS(word, w, me): yes, else go to 1
@@ -104,14 +104,14 @@ pub trait RecoverableMutex<M: Memory>: Sized + Send + Sync + fmt::Debug {
 
 /// A word that names its owner: simple, and unfair. Rooms have a similar one.
 #[derive(Debug)]
-pub struct Gate<M: Memory> {
+pub struct WordLatch<M: Memory> {
     word: M::Register<u64>,
 }
 
-impl<M: Memory> RecoverableMutex<M> for Gate<M> {
+impl<M: Memory> RecoverableMutex<M> for WordLatch<M> {
     fn claims() -> Claims {
         Claims {
-            name: "gate",
+            name: "word-latch",
             source: "ours: the latch of grouplock's rooms, in short",
             text: text!("latch.rs"),
             // The fastest process gets it.
@@ -131,7 +131,7 @@ impl<M: Memory> RecoverableMutex<M> for Gate<M> {
     }
 
     fn new(_: usize) -> Result<Self, CapacityError> {
-        Ok(Gate { word: M::Register::new(Site::shared("word"), 0) })
+        Ok(WordLatch { word: M::Register::new(Site::shared("word"), 0) })
     }
 
     // With the location of the caller: from it `live` knows what follows.

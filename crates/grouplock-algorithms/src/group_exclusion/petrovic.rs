@@ -4,8 +4,9 @@
 //! 95(2), 2005. **The program text is a reconstruction**: our source, C. Chu's lecture notes
 //! (2009), names the variables and their ranges, the properties and the structure ("FCFS part + ME
 //! part", after Lycklama and Hadzilacos), but its figures are lost. In the notes line 1 is the
-//! remainder section; all other line numbers are ours. The lab explored whether the rebuilt text has the stated properties, as far
-//! as `docs/algorithms/petrovic.md` shows; that is not taken from the paper.
+//! remainder section; all other line numbers are ours. The lab explored whether the rebuilt text
+//! has the stated properties, as far as `docs/algorithms/petrovic.md` shows; that is not taken from
+//! the paper.
 //!
 //! * **Promises** mutual exclusion, lockout freedom, first-come-first-served, concurrent entering
 //!   and bounded exit, by reads and writes of single-writer registers.

@@ -41,8 +41,8 @@ use crate::memory::Ordering::{Acquire, Relaxed, Release};
 use crate::memory::{Memory, Native, Ptr, Register, Site, Word};
 use crate::nodes::Nodes;
 use crate::phases_word::{
-    ASK, CHANGING, EXCLUSIVE, LIMITED, LOCKED, NOTIFY, ONE, RESERVED, SET_UP, is_empty, is_open,
-    left_work, needs_work,
+    CHANGING, EXCLUSIVE, LIMITED, LOCKED, MUST_LOCK, NOTIFY, ONE_HOLDER, RESERVED, SET_UP,
+    is_empty, is_open, must_admit_waiters, must_still_admit_waiters,
 };
 use crate::policy::{Eventual, Policy};
 use crate::prelude::*;
@@ -165,11 +165,11 @@ impl<M: Memory, P: Policy> Phases<M, P> {
 
     /// Takes an empty room alone.
     fn exclusive_fast(&self) -> bool {
-        let mut inside = self.word.cas(0, EXCLUSIVE | ONE, Acquire); // 41: as 2
+        let mut inside = self.word.cas(0, EXCLUSIVE | ONE_HOLDER, Acquire); // 41: as 2
         if !inside {
             let w = self.word.read(Relaxed); // 42: only to see whether somebody waits and nobody is inside
             let free = w != 0 && w & !(SET_UP | NOTIFY) == 0;
-            inside = free && self.word.cas(w, w | EXCLUSIVE | ONE, Acquire); // 42: as 2
+            inside = free && self.word.cas(w, w | EXCLUSIVE | ONE_HOLDER, Acquire); // 42: as 2
         }
         if inside {
             M::doorway_end();
@@ -195,7 +195,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
         }
         let w = self.word.read(Relaxed); // 53: only the step below gives access to anything
         let free = w & !(SET_UP | NOTIFY) == RESERVED;
-        let inside = free && self.word.cas(w, w & !RESERVED | EXCLUSIVE | ONE, Acquire); // 53: as 2
+        let inside = free && self.word.cas(w, w & !RESERVED | EXCLUSIVE | ONE_HOLDER, Acquire); // 53: as 2
         if inside {
             M::doorway_end();
             return true;
@@ -221,7 +221,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
         if !open {
             return false;
         }
-        let before = self.word.faa(ONE, Acquire); // 2: what earlier holders did (21), and the name (6, 29, 37)
+        let before = self.word.faa(ONE_HOLDER, Acquire); // 2: what earlier holders did (21), and the name (6, 29, 37)
         if is_open(before) {
             let same = self.name.read(Relaxed) == s; // 3: acquired in line 2
             if same {
@@ -230,36 +230,36 @@ impl<M: Memory, P: Policy> Phases<M, P> {
             }
             let alone = is_empty(before) && before & LOCKED == 0;
             let change = before & !SET_UP | LOCKED | CHANGING;
-            let changing = alone && self.word.cas(before + ONE, change, Acquire); // 4: as 2, 23
+            let changing = alone && self.word.cas(before + ONE_HOLDER, change, Acquire); // 4: as 2, 23
             if changing {
                 self.name.write(s, Relaxed); // 5: published by line 6
                 if before & NOTIFY == 0 {
-                    self.word.faa(ONE.wrapping_sub(LOCKED | CHANGING), Release); // 6: for 2, 23
+                    self.word.faa(ONE_HOLDER.wrapping_sub(LOCKED | CHANGING), Release); // 6: for 2, 23
                     M::doorway_end();
                 } else {
                     // A process waits, perhaps for this session.
-                    self.word.faa(ONE.wrapping_sub(CHANGING), Release); // 6: for 2
+                    self.word.faa(ONE_HOLDER.wrapping_sub(CHANGING), Release); // 6: for 2
                     self.locked(Then::Enter).unlock(Then::Enter); // 6
                 }
                 return true;
             }
         }
         M::live(|| []);
-        self.give_back(ONE, Then::SeeToWaiters); // 7
+        self.give_back(ONE_HOLDER, Then::SeeToWaiters); // 7
         false
     }
 
     /// Undoes a count: of a holder that leaves, or of a process that may not enter.
     fn give_back(&self, count: u32, then: Then) {
         let before = self.word.faa(count.wrapping_neg(), Release); // 21: for 2, 4, 23, 27, 35, 42, 53
-        if !left_work(before, count) {
+        if !must_admit_waiters(before, count) {
             return;
         }
         let was_alone = before & EXCLUSIVE;
         loop {
             M::live(|| [(then as u64).word(), was_alone.word()]);
             let w = self.word.read(Relaxed); // 22: only the step below gives access to anything
-            if !needs_work(w, was_alone) {
+            if !must_still_admit_waiters(w, was_alone) {
                 return;
             }
             let locked = self.word.cas(w, w | LOCKED, Acquire); // 22: as 23
@@ -438,7 +438,7 @@ impl<M: Memory, P: Policy> RawGroup<M> for Phases<M, P> {
     }
 
     fn new(_: usize) -> Result<Self, CapacityError> {
-        let at_first = if P::LIMITED { LIMITED | ASK } else { 0 };
+        let at_first = if P::LIMITED { LIMITED | MUST_LOCK } else { 0 };
         Ok(Phases {
             word: M::Register::new(Site::shared("word"), at_first),
             name: M::Register::new(Site::shared("name"), 0),
@@ -465,7 +465,7 @@ impl<M: Memory, P: Policy> RawGroup<M> for Phases<M, P> {
             task: false,
             gives_up: false,
             late: false,
-            count: ONE,
+            count: ONE_HOLDER,
             way: Way::Plain,
             fails: false,
             found: false,
@@ -484,7 +484,7 @@ impl<M: Memory, P: Policy> RawGroup<M> for Phases<M, P> {
         }
         let alone = P::ALONE && session.get() == 1 || me.way == Way::Downgrade;
         let s = if alone { ALONE } else { session.get() };
-        me.count = if alone { ONE | EXCLUSIVE } else { ONE };
+        me.count = if alone { ONE_HOLDER | EXCLUSIVE } else { ONE_HOLDER };
         loop {
             M::live(|| []);
             let fast = if me.way == Way::SetUp { self.fast_set_up(s) } else { self.enter_fast(s) };
@@ -503,7 +503,7 @@ impl<M: Memory, P: Policy> RawGroup<M> for Phases<M, P> {
         if P::SETS_UP {
             self.look_back(me);
         }
-        let count = core::mem::replace(&mut me.count, ONE);
+        let count = core::mem::replace(&mut me.count, ONE_HOLDER);
         self.give_back(count, Then::SeeToWaiters);
     }
 

@@ -32,7 +32,7 @@
 //!
 //! enter(s)                                      by the process at place p
 //!  1  Session[p] := s; go[p] := false
-//!  2  if acquire(Latch) tells of a death: mend
+//!  2  if acquire(Latch) reports a death: mend
 //!  3  Armed := true
 //!  4  Tickets := Tickets + 1; Ticket[p] := Tickets
 //!  5  State[p] := WAIT                          doorway ends
@@ -41,15 +41,15 @@
 //!  8  if Head = 0: Head := p
 //!  9  settle; Armed := false
 //! 10  release(Latch)
-//! 11  await go[p], or to be told of a death; if not go[p]: attend, go to 11
+//! 11  await go[p], or a report of a death; if not go[p]: attend, go to 11
 //!
 //! exit
-//! 12  if acquire(Latch) tells of a death: mend
+//! 12  if acquire(Latch) reports a death: mend
 //! 13  Armed := true; remove(p); settle; Armed := false
 //! 14  release(Latch)
 //!
 //! attend
-//! 15  if acquire(Latch) tells of a death: mend
+//! 15  if acquire(Latch) reports a death: mend
 //! 16  for all q: if Dead[q] and State[q] ≠ OUT: Armed := true; remove(q); settle; Armed := false
 //! 17  release(Latch)
 //!
@@ -60,7 +60,7 @@
 //! 21  if b = 0: Last := a, else Prev[b] := a
 //! 22  if Head = q: Head := b                    behind one that waits everybody waits
 //!
-//! settle                                        lets in whoever may enter
+//! settle                                        admits all that may enter
 //! 23  h := Head; if h = 0: done
 //! 24  f := First; if f ≠ h and Session[f] ≠ Session[h]: done        f is IN, unless it is h
 //! 25  Head := Next[h]
@@ -91,7 +91,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::latch::{Deaths, Gate, RecoverableMutex};
+use crate::latch::{Deaths, RecoverableMutex, WordLatch};
 use crate::memory::Ordering::{Acquire, Relaxed};
 use crate::memory::{Flag, Memory, Native, Register, Site, Word};
 use crate::prelude::*;
@@ -113,7 +113,7 @@ const BURY: Then = 8;
 
 /// The lock, over the latch `L`. See the [module](self).
 #[derive(Debug)]
-pub struct Recoverable<M: Memory = Native, L: RecoverableMutex<M> = Gate<M>> {
+pub struct Recoverable<M: Memory = Native, L: RecoverableMutex<M> = WordLatch<M>> {
     latch: L,
     armed: M::Register<bool>,
     tickets: M::Register<u64>,

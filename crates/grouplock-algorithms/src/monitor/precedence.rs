@@ -6,20 +6,21 @@ use super::{Event, MOST_PROCESSES, Property, Violation};
 /// Process p *precedes* process q if p finished its doorway before q began its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Precedence {
-    processes: Vec<Standing>,
+    processes: Vec<ProcessState>,
 }
 
 /// The state of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-struct Standing {
-    stage: Stage,
+struct ProcessState {
+    section: Section,
     session: u64,
     /// The processes that precede its present request and have not entered since, a bit each.
     before: u64,
 }
 
+/// The section of its code in which a process is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-enum Stage {
+enum Section {
     #[default]
     Remainder,
     Doorway,
@@ -36,24 +37,25 @@ impl Precedence {
     pub fn observe(&mut self, process: usize, event: Event) {
         assert!(process < MOST_PROCESSES, "process {process} is past the last one, number 63");
         if self.processes.len() <= process {
-            self.processes.resize(process + 1, Standing::default());
+            self.processes.resize(process + 1, ProcessState::default());
         }
         match event {
             Event::Request(session) => {
-                let waiting = |p: &Standing| p.stage == Stage::Waiting;
+                let waiting = |p: &ProcessState| p.section == Section::Waiting;
                 let before = bits(self.processes.iter().map(waiting));
-                self.processes[process] = Standing { stage: Stage::Doorway, session, before };
+                self.processes[process] =
+                    ProcessState { section: Section::Doorway, session, before };
             }
-            Event::DoorwayEnd => self.processes[process].stage = Stage::Waiting,
+            Event::DoorwayEnd => self.processes[process].section = Section::Waiting,
             Event::Enter => {
-                self.processes[process].stage = Stage::Inside;
+                self.processes[process].section = Section::Inside;
                 self.processes[process].before = 0;
                 for other in &mut self.processes {
                     other.before &= !(1 << process);
                 }
             }
-            Event::Leave => self.processes[process].stage = Stage::Leaving,
-            Event::Done => self.processes[process] = Standing::default(),
+            Event::Leave => self.processes[process].section = Section::Leaving,
+            Event::Done => self.processes[process] = ProcessState::default(),
         }
     }
 
@@ -102,15 +104,15 @@ impl Property for LeftBehind {
     }
 
     fn finish(&self) -> Result<(), Violation> {
-        let at = self.0.processes.iter().position(|p| p.stage != Stage::Remainder);
+        let at = self.0.processes.iter().position(|p| p.section != Section::Remainder);
         at.map_or(Ok(()), |process| {
-            let Standing { stage, session, .. } = self.0.processes[process];
-            let what = match stage {
-                Stage::Doorway => "is in its doorway",
-                Stage::Waiting => "waits",
-                Stage::Inside => "is inside",
-                Stage::Leaving => "is leaving",
-                Stage::Remainder => "is idle",
+            let ProcessState { section, session, .. } = self.0.processes[process];
+            let what = match section {
+                Section::Doorway => "is in its doorway",
+                Section::Waiting => "waits",
+                Section::Inside => "is inside",
+                Section::Leaving => "is leaving",
+                Section::Remainder => "is idle",
             };
             let what = format!("process {process} {what}, for session {session}, for ever");
             Err(Violation { property: "nobody left behind", what })
@@ -189,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_at_the_end_is_left_behind() {
+    fn a_process_that_waits_at_the_end_is_left_behind() {
         let monitor = play::<LeftBehind>(&PRELUDE).expect("nothing is broken on the way");
         assert_eq!(
             monitor.finish().unwrap_err().to_string(),

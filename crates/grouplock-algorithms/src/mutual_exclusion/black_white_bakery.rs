@@ -27,8 +27,9 @@
 //! (lines 9-14). A process with a new colour then enters beside one that holds an old ticket: two
 //! processes are enough to break mutual exclusion (the test `our_copy_of_the_figure_lets_two_in`).
 //! The text around the figure, and Taubenfeld's paper, have the other branch, marked `14` below:
-//! wait for a ticket of the other colour while the colour handed out is one's own. The loop includes
-//! j = i, so line 11 must let equal tickets pass; otherwise every process would wait for itself.
+//! wait for a ticket of the other colour while the colour handed out is one's own. The loop
+//! includes j = i, so line 11 must let equal tickets pass; otherwise every process would wait for
+//! itself.
 //!
 //! # Orderings
 //! Processes announce themselves and then read what others announced: every access is sequentially

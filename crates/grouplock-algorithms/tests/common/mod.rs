@@ -75,7 +75,7 @@ macro_rules! listed {
                 #[allow(dead_code)]
                 type L = locks::dvir_taubenfeld_1_swap::DvirTaubenfeld1Swap<$m>;
                 #[allow(dead_code)]
-                type R = locks::latch::Gate<$m>;
+                type R = locks::latch::WordLatch<$m>;
                 $tests!($lock);
             }
         )*

@@ -112,6 +112,7 @@ fn check_page(claims: &Claims) {
 
 macro_rules! tests {
     ($lock:ty) => {
+        /// The claims are complete, and none contradicts another.
         #[test]
         fn claims() {
             check(&<$lock>::claims());

@@ -77,7 +77,7 @@ fn is_taken_over<L: Debug, P: Debug>(
 macro_rules! mutex_tests {
     ($lock:ty) => {
         #[test]
-        fn who_joins_takes_over_what_another_left() {
+        fn a_process_that_joins_takes_over_what_another_left() {
             let lock = <$lock>::new(2).expect("two are possible");
             let join = || lock.join().expect("there is room for two");
             let passage = |process: &mut _| {
@@ -95,7 +95,7 @@ macro_rules! mutex_tests {
 macro_rules! group_tests {
     ($lock:ty) => {
         #[test]
-        fn who_joins_takes_over_what_another_left() {
+        fn a_process_that_joins_takes_over_what_another_left() {
             let lock = <$lock>::new(2).expect("two are possible");
             let join = || lock.join().expect("there is room for two");
             let passage = |process: &mut _| {

@@ -52,7 +52,7 @@ fn storm<G: WithdrawGroup<Watched> + 'static>(threads: usize, sessions: u64) -> 
 }
 
 /// A process that would have to wait withdraws. This delays neither it nor any other process.
-fn gives_up_and_comes_back<G: WithdrawGroup<Native>>() {
+fn withdraws_and_comes_back<G: WithdrawGroup<Native>>() {
     let lock = Group::<G>::new(3).expect("three are always possible");
     let join = || lock.process().expect("there is room");
     let (mut a, mut b, mut c) = (join(), join(), join());
@@ -79,7 +79,7 @@ mod jayanti_jayanti {
     use grouplock_algorithms::jayanti_jayanti::JayantiJayanti;
 
     #[test]
-    fn a_waiter_gives_up_and_comes_back() {
+    fn a_waiter_withdraws_and_comes_back() {
         let lock = Mutual::<JayantiJayanti>::new(0).expect("it serves any number");
         let join = || lock.process().expect("it serves any number");
         let (mut a, mut b, mut c) = (join(), join(), join());
@@ -102,7 +102,7 @@ mod jayanti_jayanti {
 
     /// Its node is still in the queue. The next process that joins gets it.
     #[test]
-    fn who_gave_up_may_leave_for_good() {
+    fn a_process_that_withdrew_may_leave_for_good() {
         let lock = Mutual::<JayantiJayanti>::new(0).expect("it serves any number");
         let join = || lock.process().expect("it serves any number");
         let (mut a, mut b) = (join(), join());
@@ -140,9 +140,9 @@ mod handover_withdraw {
     use grouplock_algorithms::handover_withdraw::HandoverWithdraw;
 
     #[test]
-    fn a_waiter_gives_up_and_comes_back() {
-        gives_up_and_comes_back::<HandoverWithdraw>();
-        gives_up_and_comes_back::<
+    fn a_waiter_withdraws_and_comes_back() {
+        withdraws_and_comes_back::<HandoverWithdraw>();
+        withdraws_and_comes_back::<
             HandoverWithdraw<Native, locks::dvir_taubenfeld_2::DvirTaubenfeld2>,
         >();
     }

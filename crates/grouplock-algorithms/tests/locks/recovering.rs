@@ -169,7 +169,7 @@ fn died(lock: &Lock, me: Process) {
 /// meanwhile. Process `c` requests another session than `a`. It enters, wherever the two have died.
 /// Then all three slots can be used again.
 #[test]
-fn whoever_lives_gets_in_wherever_the_others_died() {
+fn a_living_process_enters_wherever_the_others_died() {
     ALONE.set(true);
     let mut cases = 0;
     for asks in 0.. {

@@ -197,6 +197,7 @@ macro_rules! group_tests {
             println!("{}", if ended { "to its end" } else { "not to its end" });
         }
 
+        /// Two processes request session 1, and then a session each.
         #[test]
         fn back_and_forth() {
             group::<Loom, $lock>(Some(2), &[&[1, 2], &[1, 3]]);
@@ -223,6 +224,7 @@ macro_rules! policy_tests {
             group::<Loom, $lock>(Some(3), &[&[1], &[1]]);
         }
 
+        /// Two processes request session 1, and then a session each.
         #[test]
         #[ignore = "a minute for some; `cargo xtask soak` runs it"]
         fn back_and_forth() {
@@ -241,6 +243,7 @@ mod three_processes {
 
     macro_rules! mutex_tests {
         ($lock:ty) => {
+            /// Three processes make one passage each.
             #[test]
             fn once_each() {
                 mutex::<Loom, $lock>(Some(2), 3, 1);
@@ -431,7 +434,7 @@ mod giving_up {
 
     /// Both withdraw, one behind the other.
     #[test]
-    fn against_another_that_gives_up() {
+    fn against_another_that_withdraws() {
         withdraw::<Loom>(Some(2), &[&[(2, false)], &[(3, true)], &[(1, true)]]);
     }
 

@@ -90,7 +90,7 @@ impl StderrReport {
             Some(0) => "next".to_owned(),
             Some(1) => "1 phase before us".to_owned(),
             Some(before) => format!("{before} phases before us"),
-            None => "our turn comes".to_owned(),
+            None => "can enter now".to_owned(),
         };
         let waited = waited.map_or_else(String::new, |time| format!(" {}", duration_text(time)));
         format!("waiting{waited} for {session} in {name}, {position}; {inside}")

@@ -90,7 +90,7 @@ fn a_model_is_loaded_once_and_unloaded_by_the_last() {
 }
 
 #[test]
-fn a_set_up_stays_and_the_next_is_told_of_another() {
+fn a_set_up_stays_and_the_next_learns_of_another() {
     let place = Place::new();
     let show = "echo ${GROUPLOCK_PREVIOUS-nothing}";
     let run =
@@ -107,7 +107,7 @@ fn a_set_up_stays_and_the_next_is_told_of_another() {
 }
 
 #[test]
-fn a_death_is_told_until_a_command_has_repaired_it() {
+fn a_death_is_reported_until_a_command_has_repaired_it() {
     let place = Place::new();
     let running = place.occupy("db", "migration");
     running.send(Signal::SIGKILL);
@@ -127,7 +127,7 @@ fn a_death_is_told_until_a_command_has_repaired_it() {
 }
 
 #[test]
-fn one_participant_too_many_is_told_or_waits() {
+fn one_participant_too_many_gets_an_error_or_waits() {
     let place = Place::new();
     let one = RoomOptions::new().capacity(NonZeroU16::MIN);
     let room = Room::open_with(place.rooms(), "small", &one).expect("it is new");

@@ -53,7 +53,7 @@ fn a_descriptor_keeps_the_room_until_it_is_left() {
 }
 
 #[test]
-fn a_place_ends_with_the_script_however_that_ends() {
+fn a_holding_ends_with_the_script_however_that_ends() {
     let place = Place::new();
     let script = inside(&place, "a", "");
     assert_eq!(try_enter(&place, "b"), 124);
@@ -210,7 +210,7 @@ fn wrong_descriptors_are_named_with_what_was_expected() {
 }
 
 #[test]
-fn a_descriptor_that_has_emptied_the_room_is_told_so_and_others_get_a_new_room() {
+fn a_descriptor_that_has_emptied_the_room_gets_an_error_and_others_a_new_room() {
     let place = Place::new();
     let script = "exec 9>\"$(\"$G\" path r)\"; \"$G\" enter --fd 9 r a";
     for _ in 0..2 {
@@ -259,7 +259,7 @@ fn a_run_that_does_not_know_that_it_is_inside_does_not_wait_for_itself() {
 }
 
 #[test]
-fn the_descriptor_of_a_run_keeps_no_place_by_itself() {
+fn the_descriptor_of_a_run_keeps_no_holding_by_itself() {
     let place = Place::new();
     let script = "for call in 'leave --fd 100' 'held --fd 100'; do \"$G\" $call; echo $?; done; \
                   \"$G\" enter --fd 100 r a; echo $?; \"$G\" run -q -n r b -- true; echo $?";

@@ -24,7 +24,7 @@ fn names(events: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn a_run_tells_its_story() {
+fn a_run_reports_its_events() {
     let place = Place::new();
     let (code, _, text) = place.said(&["run", "--json", "r", "s", "-c", "exit 3"]);
     assert_eq!(code, 3);
@@ -40,7 +40,7 @@ fn a_run_tells_its_story() {
 }
 
 #[test]
-fn waiting_and_failing_are_told() {
+fn waiting_and_failing_are_reported() {
     let place = Place::new();
     let _holder = place.occupy("r", "a");
     let (code, _, text) = place.said(&["run", "--json", "-q", "-w", "0.5", "r", "b", "--", "true"]);
@@ -56,7 +56,7 @@ fn waiting_and_failing_are_told() {
 }
 
 #[test]
-fn a_signal_is_told_with_what_became_of_it() {
+fn a_signal_is_reported_with_its_effect() {
     let place = Place::new();
     let holder = place.occupy("r", "a");
     let start = |room: &str, command: &[&str]| {
@@ -106,7 +106,7 @@ fn events_go_to_the_descriptor_that_was_named() {
 }
 
 #[test]
-fn a_death_inside_is_told() {
+fn a_death_inside_is_reported() {
     let place = Place::new();
     let holder: Running = place.occupy("r", "a");
     let pid = holder.pid();

@@ -88,7 +88,7 @@ fn a_whole_process_group_that_is_killed_leaves_the_room_free() {
 }
 
 #[test]
-fn the_next_is_told_that_somebody_died_inside() {
+fn the_next_holder_learns_of_a_death_inside() {
     let place = Place::new();
     let running = place.occupy("r", "a");
     let pid = running.pid();
@@ -143,7 +143,7 @@ fn guardian_of(running: &Running, family: &[i32]) -> i32 {
 }
 
 #[test]
-fn if_we_and_the_guardian_are_killed_at_once_the_command_keeps_its_place() {
+fn if_we_and_the_guardian_are_killed_at_once_the_command_keeps_its_holding() {
     let place = Place::new();
     let (running, family) = tick(&place);
     let guardian = Pid::from_raw(guardian_of(&running, &family));
@@ -166,7 +166,7 @@ fn if_we_and_the_guardian_are_killed_at_once_the_command_keeps_its_place() {
 }
 
 #[test]
-fn whoever_kills_all_processes_of_our_name_kills_the_commands_too() {
+fn killing_all_processes_of_our_name_kills_the_commands_too() {
     let place = Place::new();
     let (running, family) = tick(&place);
     let ours = children(running.pid()).into_iter().chain([running.pid()]);
@@ -273,6 +273,6 @@ fn a_room_that_is_cut_off_ends_nobody_by_a_signal() {
         file.set_len(4096).expect("it can be cut");
     }
     holder.send(Signal::SIGTERM);
-    assert_eq!(holder.code(), Some(123), "the place was lost");
+    assert_eq!(holder.code(), Some(123), "the holding was lost");
     assert_eq!(waiter.code(), Some(125), "the room is corrupt");
 }

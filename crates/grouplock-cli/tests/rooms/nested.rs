@@ -85,7 +85,7 @@ fn another_path_to_the_same_place_is_the_same_place() {
 }
 
 #[test]
-fn what_the_environment_says_of_a_place_that_is_held_no_more_is_not_believed() {
+fn what_the_environment_says_of_a_holding_that_has_ended_is_not_believed() {
     let place = Place::new();
     let (_, held, _) = place.said(&["run", "r", "a", "-c", "echo $GROUPLOCK_HELD"]);
     let mut other = place.grouplock(&["run", "-n", "r", "b", "--", "true"]);

@@ -81,7 +81,7 @@ fn a_command_is_inside_all_its_rooms_and_knows_them() {
 }
 
 #[test]
-fn who_cannot_enter_all_in_time_keeps_none() {
+fn a_run_that_cannot_enter_all_in_time_keeps_none() {
     let place = Place::new();
     let _holder = place.occupy("b", "other");
     for wait in [&["-n"][..], &["-w", "0.1"]] {

@@ -11,7 +11,7 @@ use crate::errors::unprivileged;
 use crate::place::{Place, children, line_of, state, told};
 
 #[test]
-fn status_tells_who_is_inside_and_who_waits() {
+fn status_shows_holders_and_waiters() {
     let place = Place::new();
     let (code, text, _) = place.said(&["status"]);
     assert_eq!((code, text), (0, format!("no rooms in {}\n", place.rooms().display())));
@@ -80,7 +80,7 @@ fn names_cannot_colour_the_terminal() {
 }
 
 #[test]
-fn what_cannot_be_written_is_told() {
+fn output_that_cannot_be_written_is_an_error() {
     let place = Place::new();
     assert_eq!(place.said(&["run", "r", "a", "--", "true"]).0, 0);
     for command in ["status", "status --json", "status r", "top --once", "man", "completions bash"]
@@ -189,7 +189,7 @@ fn doctor_finds_nothing_wrong_where_nothing_is() {
 }
 
 #[test]
-fn doctor_tells_what_is_wrong_and_what_to_do() {
+fn doctor_says_what_is_wrong_and_what_to_do() {
     let place = Place::new();
     assert_eq!(place.said(&["run", "r", "s", "--", "true"]).0, 0);
     let file = fs::read_dir(place.rooms()).expect("it is there").flatten().next();

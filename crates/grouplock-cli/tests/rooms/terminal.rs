@@ -67,7 +67,7 @@ fn shell(place: &Place) -> Screen {
 }
 
 #[test]
-fn while_waiting_a_line_says_for_whom_how_long_and_who_is_inside() {
+fn a_waiting_program_shows_its_wait_and_the_holders() {
     let place = Place::new();
     let holder = place.occupy("db", "backup");
     let screen = Screen::start(place.grouplock(&["run", "db", "migration", "-c", "echo done"]));

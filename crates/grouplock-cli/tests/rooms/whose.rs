@@ -86,7 +86,7 @@ fn cron_and_login_of_a_user_exclude_each_other() {
 }
 
 #[test]
-fn root_is_told_that_a_user_has_a_room_of_that_name() {
+fn root_learns_that_a_user_has_a_room_of_that_name() {
     let Some(user) = Stranger::new() else { return };
     let room = format!("room of {}", user.uid);
     assert_eq!(told(&mut user.login(&["run", &room, "a", "--", "true"])).0, 0);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use grouplock_etcd::deaths::Deaths;
 use grouplock_etcd::protocol::Holder;
-use grouplock_etcd::view::{Entry, Guess, Turn, View};
+use grouplock_etcd::view::{Entry, EntryState, Guess, View};
 
 use crate::asks::{Answer, Ask, Grave, Sent};
 use crate::mutants::Mutant;
@@ -118,12 +118,12 @@ impl World {
     }
 
     /// What a waiter may do, by its mirror.
-    pub(crate) fn turn(&self, person: &Person, position: i64) -> Turn {
-        match person.mirror.view.as_ref().and_then(|view| view.turn(position)) {
-            None => Turn::Wait,
-            Some(Turn::Wait) if self.mutant == Mutant::Impatient => Turn::Come,
-            Some(Turn::Gone) if self.mutant == Mutant::ClaimUnchecked => Turn::Come,
-            Some(turn) => turn,
+    pub(crate) fn entry_state(&self, person: &Person, position: i64) -> EntryState {
+        match person.mirror.view.as_ref().and_then(|view| view.entry_state(position)) {
+            None => EntryState::Waits,
+            Some(EntryState::Waits) if self.mutant == Mutant::Impatient => EntryState::MayEnter,
+            Some(EntryState::Gone) if self.mutant == Mutant::ClaimUnchecked => EntryState::MayEnter,
+            Some(state) => state,
         }
     }
 
@@ -131,22 +131,22 @@ impl World {
     pub(crate) fn look(&self, state: &mut State, who: usize) {
         let person = &mut state.people[who];
         let Stage::Queued(position) = person.stage else { return };
-        let turn = self.turn(person, position);
+        let entry = self.entry_state(person, position);
         let view = person.mirror.view.clone().expect("it has a mirror");
         if !self.streams {
             person.mirror.view = None;
         }
-        match turn {
-            Turn::Come => self.ask(state, who, Ask::Claim(position, view)),
-            Turn::Inside => {
+        match entry {
+            EntryState::MayEnter => self.ask(state, who, Ask::Claim(position, view)),
+            EntryState::Inside => {
                 let entrant = self.entrant(who, person.round, person.lease);
                 match entrant.inside(position, &view) {
                     Some(inside) => self.learn(state, who, inside),
                     None => self.ask(state, who, Ask::Look(position)),
                 }
             }
-            Turn::Gone => person.stage = Stage::Lost,
-            Turn::Wait => unreachable!("it looks only if it need not wait"),
+            EntryState::Gone => person.stage = Stage::Lost,
+            EntryState::Waits => unreachable!("it looks only if it need not wait"),
         }
     }
 
@@ -284,7 +284,7 @@ impl World {
     pub(crate) fn has_news(&self, state: &State, who: usize) -> bool {
         let person = &state.people[who];
         let waits = match person.stage {
-            Stage::Queued(position) => self.turn(person, position) == Turn::Wait,
+            Stage::Queued(position) => self.entry_state(person, position) == EntryState::Waits,
             Stage::Inside(..) | Stage::Outside => state.mirrors > 0,
             Stage::Asking(_) | Stage::Delayed(..) | Stage::Lost => false,
         };

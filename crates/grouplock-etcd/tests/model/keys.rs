@@ -38,7 +38,7 @@ fn every_entry_and_mark_is_its_group_s_or_another_s() {
 }
 
 #[test]
-fn who_leaves_deletes_its_own_pair_only() {
+fn a_leaving_holder_deletes_only_its_own_pair() {
     let keys = Keys::new("p/room/");
     let pair = keys.pair("s", "5f-2");
     for id in ["5f-2", "5f-20", "5f-1", "5f-3", "5e-2"] {

@@ -98,7 +98,7 @@ const DIES: [Action; 5] = [Ask(0), Serve(0, 0), Hear(0, 0), Doubt(0), Expire(100
 /// A phase that is written after a burial does not say that there was a death. A client must not
 /// join it by its mirror: it would not read the record.
 #[test]
-fn who_joins_after_a_burial_learns_of_the_death() {
+fn a_request_that_joins_after_a_burial_learns_of_the_death() {
     let answered = |who| [Serve(who, 0), Hear(who, 0)];
     let opens = [Ask(1), Serve(1, 0), Hear(1, 0), Serve(1, 0)];
     let settles = [&[Ask(2)][..], &answered(2), &answered(2), &answered(2)].concat();
@@ -144,7 +144,7 @@ fn two_that_may_not_wait() {
 }
 
 #[test]
-fn three_who_leave_to_those_who_wait() {
+fn three_that_leave_to_waiters() {
     holds(World { mirrors: 2, ..world(&["a", "b", "a"]) });
     holds(World { mirrors: 1, expiries: 1, ..world(&["a", "b", "b"]) });
 }
@@ -156,7 +156,7 @@ fn three_with_repeated_requests() {
 }
 
 #[test]
-fn three_of_a_session_who_join_by_their_mirrors() {
+fn three_of_a_session_that_join_by_their_mirrors() {
     holds(World { mirrors: 1, ..world(&["a", "a", "a"]) });
 }
 
@@ -169,7 +169,7 @@ fn two_that_withdraw_on_a_bad_network_with_expiring_leases() {
     holds_apart(World { resends: 1, mirrors: 1, sessions: vec!["a", "b"], ..two });
 }
 
-/// The holder that opens the phase may have fellows, while it waits and later.
+/// The holder that opens the phase may share its phase, while it waits and later.
 #[test]
 #[ignore = "takes minutes; cargo xtask soak runs it"]
 fn soak_three_that_wait_after_a_death() {
@@ -200,7 +200,7 @@ fn soak_two_that_are_robbed_with_watches_that_break() {
 
 #[test]
 #[ignore = "takes minutes; cargo xtask soak runs it"]
-fn soak_two_that_give_up_requests() {
+fn soak_two_that_abandon_requests() {
     let bad = World { resends: 1, expiries: 1, gives_up: true, ..world(&["a", "a"]) };
     holds(World { mirrors: 1, withdrawals: true, ..bad });
 }
@@ -226,13 +226,13 @@ fn soak_four_that_withdraw() {
 
 #[test]
 #[ignore = "takes minutes; cargo xtask soak runs it"]
-fn soak_four_of_a_session_who_join_by_their_mirrors() {
+fn soak_four_of_a_session_that_join_by_their_mirrors() {
     holds(World { mirrors: 1, ..world(&["a", "a", "a", "a"]) });
 }
 
 /// The bug of etcd's own Lock: it admits a waiter whose lease has expired.
 #[test]
-fn who_comes_in_without_looking_for_its_own_key_is_convicted() {
+fn an_entry_without_a_check_of_its_own_key_is_convicted() {
     let bug = World { expiries: 1, mutant: Mutant::ClaimUnchecked, ..world(&["a", "b", "a"]) };
     convicted(bug.clone(), TRACE);
     convicted(bug, EXCLUSION);
@@ -240,14 +240,14 @@ fn who_comes_in_without_looking_for_its_own_key_is_convicted() {
 
 /// Each mutant, where it is convicted, and the property that it violates.
 #[test]
-fn whoever_does_one_thing_wrong_is_convicted() {
+fn a_client_with_one_fault_is_convicted() {
     let two = world(&["a", "b"]);
-    let fellows = world(&["a", "a"]);
+    let of_one_session = world(&["a", "a"]);
     let three = world(&["a", "b", "a"]);
     let died = World { expiries: 1, ..world(&["a", "a", "a"]) };
     // A client that asks twice writes its phase down although it is alone.
     let stale = World { resends: 1, ..world(&["b", "a", "b"]) };
-    let again = World { rounds: 2, ..fellows.clone() };
+    let again = World { rounds: 2, ..of_one_session.clone() };
     let delayed = World { expiries: 1, delay: 2, rounds: 2, withdrawals: true, ..two.clone() };
     let broken = World { streams: true, breaks: 1, ..two.clone() };
     for (mutant, world, property) in [
@@ -258,18 +258,18 @@ fn whoever_does_one_thing_wrong_is_convicted() {
         (Mutant::Blind, World { knocks: false, ..two.clone() }, EXCLUSION),
         (Mutant::BlindKnock, two.clone(), EXCLUSION),
         (Mutant::UndeadKnock, World { resends: 1, ..two.clone() }, REST),
-        (Mutant::KnockKeepsPhase, World { rounds: 2, ..fellows.clone() }, EPOCHS),
+        (Mutant::KnockKeepsPhase, World { rounds: 2, ..of_one_session.clone() }, EPOCHS),
         (Mutant::Trusting, World { expiries: 1, ..two.clone() }, EXCLUSION),
         (Mutant::JoinsAlone, World { knocks: false, ..again.clone() }, EPOCHS),
         (Mutant::NoWitness, World { mirrors: 2, ..again }, EPOCHS),
         (Mutant::BlindJoin, World { mirrors: 1, ..world(&["a", "a", "b", "a"]) }, ORDER),
         (Mutant::SettlesTwice, world(&["a", "a", "a"]), EPOCHS),
-        (Mutant::SettlesOwn, fellows.clone(), EPOCHS),
+        (Mutant::SettlesOwn, of_one_session.clone(), EPOCHS),
         (Mutant::HeirsUnchecked, World { mirrors: 1, expiries: 1, ..three.clone() }, DEATHS),
         (Mutant::HandsOverEarly, World { mirrors: 1, ..world(&["a", "a", "b"]) }, EXCLUSION),
         (Mutant::Silent, World { expiries: 1, ..world(&["a", "b", "b"]) }, DEATHS),
         (Mutant::BuriesLate, died, DEATHS),
-        (Mutant::KeepsMark, World { gives_up: true, ..fellows }, DEATHS),
+        (Mutant::KeepsMark, World { gives_up: true, ..of_one_session }, DEATHS),
         (Mutant::TrustsTheWatch, World { mirrors: 1, expiries: 1, ..three.clone() }, EXCLUSION),
         (Mutant::NeverForgets, World { resends: 1, patient: false, ..two.clone() }, REST),
         (Mutant::IgnoresDelay, delayed.clone(), DELAY),

@@ -1,7 +1,7 @@
 //! What the server does with a request, and what really happens by it.
 
 use grouplock_etcd::protocol::{Entrant, Outcome};
-use grouplock_etcd::view::Turn;
+use grouplock_etcd::view::EntryState;
 
 use crate::asks::{Answer, Ask, Sent};
 use crate::mutants::Mutant;
@@ -22,7 +22,7 @@ impl World {
         if let Ask::Look(position) = ask {
             let view = state.store.view(&keys());
             return match entrant.inside(*position, &view) {
-                _ if view.turn(*position) == Some(Turn::Gone) => Answer::Absent,
+                _ if view.entry_state(*position) == Some(EntryState::Gone) => Answer::Absent,
                 Some(inside) => Answer::Inside(inside),
                 None => Answer::Unsettled(*position, Some(view)),
             };

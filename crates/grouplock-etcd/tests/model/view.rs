@@ -2,7 +2,8 @@
 
 use grouplock_etcd::keys::Keys;
 use grouplock_etcd::proto::{Event, EventType, KeyValue};
-use grouplock_etcd::view::{Turn, View};
+use grouplock_etcd::view::EntryState::{Gone, Inside, MayEnter, Waits};
+use grouplock_etcd::view::View;
 
 fn keys() -> Keys {
     Keys::new("p/r/")
@@ -27,17 +28,17 @@ fn gone(key: Vec<u8>, revision: i64) -> Event {
 #[test]
 fn the_first_session_comes_up_to_the_first_of_another() {
     let mut view = View::new(keys());
-    assert_eq!(view.turn(3), None, "nothing is known yet");
+    assert_eq!(view.entry_state(3), None, "nothing is known yet");
     let kvs = [entry("a", "1", 3), entry("a", "2", 5), entry("b", "3", 6), entry("a", "4", 7)];
     assert!(view.reset(7, &kvs));
-    let turns =
-        |view: &View| [3, 5, 6, 7].map(|position| view.turn(position).expect("it is known"));
-    assert_eq!(turns(&view), [Turn::Come, Turn::Come, Turn::Wait, Turn::Wait]);
+    let states =
+        |view: &View| [3, 5, 6, 7].map(|position| view.entry_state(position).expect("it is known"));
+    assert_eq!(states(&view), [MayEnter, MayEnter, Waits, Waits]);
     view.apply(&[gone(keys().entry("a", "1"), 8), put(entry("b", "5", 9))]);
-    assert_eq!(turns(&view), [Turn::Gone, Turn::Come, Turn::Wait, Turn::Wait]);
+    assert_eq!(states(&view), [Gone, MayEnter, Waits, Waits]);
     view.apply(&[put(kv(keys().mark("a", "2"), 10)), gone(keys().entry("b", "3"), 11)]);
-    assert_eq!(turns(&view), [Turn::Gone, Turn::Inside, Turn::Gone, Turn::Come]);
-    assert_eq!(view.turn(9), Some(Turn::Wait));
+    assert_eq!(states(&view), [Gone, Inside, Gone, MayEnter]);
+    assert_eq!(view.entry_state(9), Some(Waits));
 }
 
 #[test]
@@ -47,7 +48,7 @@ fn old_news_is_none() {
     assert!(!view.reset(8, &[entry("a", "1", 3)]), "nothing is different");
     assert!(!view.reset(6, &[]), "that was before");
     view.apply(&[gone(keys().entry("a", "1"), 5), put(entry("b", "2", 2))]);
-    assert_eq!(view.turn(3), Some(Turn::Come));
+    assert_eq!(view.entry_state(3), Some(MayEnter));
     assert_eq!(view.revision, 8);
 }
 

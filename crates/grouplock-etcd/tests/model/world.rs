@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use grouplock_etcd::keys::Keys;
 use grouplock_etcd::proto::KeyValue;
-use grouplock_etcd::view::Turn;
+use grouplock_etcd::view::EntryState;
 use stateright::{Model, Property};
 
 use crate::asks::{Answer, Ask};
@@ -177,7 +177,7 @@ impl World {
                 }
             }
             Stage::Queued(position) => {
-                if self.turn(person, *position) != Turn::Wait {
+                if self.entry_state(person, *position) != EntryState::Waits {
                     actions.push(Action::Look(who));
                 }
                 if self.withdrawals {

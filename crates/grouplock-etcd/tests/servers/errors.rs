@@ -51,7 +51,7 @@ fn somebody_listens_and_says_nothing() {
 }
 
 #[test]
-fn somebody_listens_who_is_no_etcd() {
+fn a_server_that_is_no_etcd_is_named() {
     use std::io::Write;
     let other = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = other.local_addr().expect("it is bound");

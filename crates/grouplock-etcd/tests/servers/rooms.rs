@@ -74,7 +74,7 @@ fn actor() {
 
 /// etcd's own lock admits it.
 #[test]
-fn a_waiter_whose_lease_expired_while_it_waited_is_not_let_in() {
+fn a_waiter_whose_lease_expired_while_it_waited_is_not_admitted() {
     let Some(server) = server::shared() else { return };
     let place = place(&server, "ttl=20");
     let room = open(&place, "old bug");
@@ -96,7 +96,7 @@ fn a_waiter_whose_lease_expired_while_it_waited_is_not_let_in() {
 }
 
 #[test]
-fn one_who_was_stopped_for_longer_than_its_lease_knows_it_at_once() {
+fn a_holder_that_was_stopped_for_longer_than_its_lease_knows_it_at_once() {
     let Some(server) = server::shared() else { return };
     let place = place(&server, "ttl=20");
     let room = open(&place, "stopped");
@@ -130,7 +130,7 @@ fn a_holder_whose_machine_slept_knows_it_at_once() {
 }
 
 #[test]
-fn one_who_is_alone_shares_with_nobody() {
+fn a_holder_that_is_alone_shares_with_nobody() {
     let Some(server) = server::shared() else { return };
     let place = place(&server, "ttl=20");
     let room = open(&place, "alone");
@@ -240,7 +240,7 @@ fn members_are_learnt_if_the_place_says_so() {
 }
 
 #[test]
-fn many_who_join_at_once_all_get_in() {
+fn many_requests_that_join_at_once_all_enter() {
     let Some(server) = server::shared() else { return };
     let place = place(&server, "ttl=20");
     let room = open(&place, "many");
@@ -291,7 +291,7 @@ fn revoke_lease(server: &Server, place: &str) {
 }
 
 #[test]
-fn a_holder_is_told_at_once_if_its_place_is_taken_away() {
+fn a_loss_is_reported_at_once_if_the_lease_is_revoked() {
     let Some(server) = server::shared() else { return };
     // Its next renewal would be in 20 s.
     let place = place(&server, "ttl=60");
@@ -309,7 +309,7 @@ fn a_holder_is_told_at_once_if_its_place_is_taken_away() {
 }
 
 #[test]
-fn after_a_server_that_does_not_answer_a_holder_knows_before_others_are_let_in() {
+fn a_holder_without_answers_knows_its_loss_before_others_are_admitted() {
     if !server::is_installed() {
         return;
     }
@@ -399,7 +399,7 @@ fn a_room_has_the_keys_that_are_documented() {
 /// With a lease of five minutes the queue is read every hundred seconds. Only the watch reports
 /// earlier.
 #[test]
-fn who_waits_is_told_by_the_watch() {
+fn a_waiter_is_woken_by_the_watch() {
     let Some(server) = server::shared() else { return };
     let place = place(&server, "ttl=300");
     let room = open(&place, "watch");
@@ -485,7 +485,7 @@ fn handles_of_a_process_share_a_lease_and_leave_none_behind() {
 
 /// Two processes with a client each.
 #[test]
-fn a_child_after_fork_is_told_to_open_the_room_itself() {
+fn a_child_after_fork_must_open_the_room_itself() {
     let Some(server) = server::shared() else { return };
     let place = Arc::new(place(&server, "ttl=5"));
     let room = open(&place, "fork");

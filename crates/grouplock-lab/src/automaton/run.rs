@@ -12,7 +12,7 @@ use grouplock_algorithms::memory::Ordering;
 
 use super::{Note, Target};
 use crate::layout::{Layout, object_at, pack, try_pack, unpack};
-use crate::memory::context::{self, Access, Blueprint, Cue, Operation, Wish};
+use crate::memory::context::{self, Access, Blueprint, Cue, Operation, Suspension};
 use crate::memory::running::{Running, recycle, start};
 use crate::subject::Subject;
 use crate::trace::Section;
@@ -137,7 +137,7 @@ pub(super) fn execute(
     let mut told = Telling::new(known);
     let merge = match driven.stop {
         Err(stop) => Err(stop),
-        Ok(Wish::Access(Access { register, operation, order, at })) => {
+        Ok(Suspension::Access(Access { register, operation, order, at })) => {
             Err(match operation.try_map(|word| try_pack(word, &blueprint)) {
                 Ok(op) => Stop::Operation {
                     target: known.target(register, layout)?,
@@ -149,13 +149,13 @@ pub(super) fn execute(
                 Err(why) => Stop::Panic(format!("{at}: {why}")),
             })
         }
-        Ok(Wish::Live(words, at)) => {
+        Ok(Suspension::Live(words, at)) => {
             for word in words {
                 told.value(pack(word, &blueprint));
             }
             Ok(Merge::Live { file: at.file(), line: at.line(), column: at.column() })
         }
-        Ok(Wish::Remainder) => {
+        Ok(Suspension::Remainder) => {
             me.inspect(&mut |name, word| {
                 _ = write!(told.text, "{name}=");
                 told.value(pack(word, &blueprint));
@@ -190,28 +190,28 @@ fn drive(
     script: &[Obs],
     known: &Known,
     blueprint: &Blueprint,
-) -> Result<Shown<Result<Wish, Stop>>, String> {
+) -> Result<Shown<Result<Suspension, Stop>>, String> {
     let (mut section, mut session, mut answered) = (Section::Remainder, 0, 0);
     let (mut round, mut passed, mut notes) = (None, false, Vec::new());
     let (mut position, mut cue) = (0, None);
     let stop = loop {
-        let wish = match context::catch_quietly(|| running.resume(cue.take())) {
+        let suspension = match context::catch_quietly(|| running.resume(cue.take())) {
             Ok(resumed) => resumed.as_yield().expect("it was not told to stop"),
             Err(payload) => break Err(Stop::Panic(context::message(&*payload))),
         };
         let is_over = position == script.len();
-        match &wish {
-            Wish::RoundBegins(at) if round.is_some() => {
+        match &suspension {
+            Suspension::RoundBegins(at) if round.is_some() => {
                 let why = "an `await` in the condition of an `await`, which may only read";
                 break Err(Stop::Panic(format!("{at}: {why}")));
             }
             // A failed round leaves no mark, so it cannot be divided.
-            Wish::Live(_, at) if round.is_some() => {
+            Suspension::Live(_, at) if round.is_some() => {
                 let why = "`live` in the condition of an `await`, which may only read";
                 break Err(Stop::Panic(format!("{at}: {why}")));
             }
-            Wish::RoundBegins(_) => round = Some(position),
-            Wish::RoundEnds(holds) => {
+            Suspension::RoundBegins(_) => round = Some(position),
+            Suspension::RoundEnds(holds) => {
                 // True exactly if the last entry of the script decided this round.
                 passed = round.take() != Some(position) && is_over;
                 if !holds && !passed {
@@ -221,17 +221,25 @@ fn drive(
                     break Err(Stop::RoundFailed);
                 }
             }
-            Wish::MayWithdraw => unreachable!("where code is explored, waiting is one step"),
-            Wish::DoorwayEnd => notes.extend(is_over.then_some(Note::DoorwayEnd)),
-            Wish::Forget(_) if !is_over => {}
-            Wish::Forget(register) => notes.push(Note::Forget(known.target(*register, layout)?)),
-            Wish::Remainder | Wish::Inside | Wish::Access(_) | Wish::Live(..) => {
-                match &wish {
-                    Wish::Remainder => (section, session) = (Section::Remainder, 0),
-                    Wish::Inside => (section, answered) = (Section::Inside, 0),
-                    _ => answered += usize::from(!is_over && matches!(wish, Wish::Access(_))),
+            Suspension::MayWithdraw => unreachable!("where code is explored, waiting is one step"),
+            Suspension::DoorwayEnd => notes.extend(is_over.then_some(Note::DoorwayEnd)),
+            Suspension::Forget(_) if !is_over => {}
+            Suspension::Forget(register) => {
+                notes.push(Note::Forget(known.target(*register, layout)?))
+            }
+            Suspension::Remainder
+            | Suspension::Inside
+            | Suspension::Access(_)
+            | Suspension::Live(..) => {
+                match &suspension {
+                    Suspension::Remainder => (section, session) = (Section::Remainder, 0),
+                    Suspension::Inside => (section, answered) = (Section::Inside, 0),
+                    _ => {
+                        answered +=
+                            usize::from(!is_over && matches!(suspension, Suspension::Access(_)))
+                    }
                 }
-                let Some(&next) = script.get(position) else { break Ok(wish) };
+                let Some(&next) = script.get(position) else { break Ok(suspension) };
                 position += 1;
                 match next {
                     Cue::Request(asked) => (section, session) = (Section::Entering, asked),

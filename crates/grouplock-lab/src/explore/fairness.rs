@@ -162,7 +162,7 @@ impl Graph {
                 format!("process {p} never gets out while the last {moves} moves repeat")
             }
             (Property::GroupBoundedAbort, p) => {
-                format!("process {p} gives up for ever while the last {moves} moves repeat")
+                format!("process {p} withdraws forever while the last {moves} moves repeat")
             }
             (_, p) => format!("process {p} never gets in while the last {moves} moves repeat"),
         };

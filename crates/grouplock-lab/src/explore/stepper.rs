@@ -436,7 +436,7 @@ impl Stepper {
         let proc = &mut state.procs[p];
         (proc.past_doorway, proc.undisturbed, proc.enabled) = (false, false, false);
         if std::mem::take(&mut proc.overtaken) {
-            let because = format!("process {p} did not give up after all, and was overtaken");
+            let because = format!("process {p} did not withdraw after all, and was overtaken");
             return Err(fault(Property::Fcfs, because));
         }
         // It may still hinder processes that arrived before it.

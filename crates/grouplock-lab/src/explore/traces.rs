@@ -13,7 +13,7 @@ use super::stepper::{Fault, Obstacle, Stepper};
 use super::{Move, Violation};
 use crate::registry;
 use crate::subject::Subject;
-use crate::trace::{Section, Stage, Step, What, tell};
+use crate::trace::{ProcessAt, Section, Step, What, tell};
 
 /// The real names of the processes and objects of the present state.
 struct Names {
@@ -50,11 +50,11 @@ impl Told {
     pub(super) fn take(&mut self, stepper: &mut Stepper, choice: Move) -> Result<bool, Obstacle> {
         let layout = Arc::clone(&stepper.layout);
         let names = &mut self.names;
-        let before = stages(stepper, &self.state, names);
+        let before = processes(stepper, &self.state, names);
         stepper.log = Some(Vec::new());
         let result = stepper.take(&mut self.state, choice);
         let events = stepper.log.take().unwrap_or_default();
-        let after = stages(stepper, &self.state, names);
+        let after = processes(stepper, &self.state, names);
         // A process enters or leaves in the step of the mover, not in the steps taken at once after
         // it.
         let turn = events.iter().position(|event| matches!(event.what, What::Step { .. }));
@@ -64,7 +64,7 @@ impl Told {
             if let What::Request(session) = event.what {
                 let section =
                     if stepper.checks_order() { Section::Doorway } else { Section::Entering };
-                at[event.process] = Stage { section, session };
+                at[event.process] = ProcessAt { section, session };
             }
             let number = self.steps.len() + 1;
             self.steps.push(tell(number, &event, at, &layout, &self.texts, self.is_mutex));
@@ -112,8 +112,9 @@ impl Told {
 }
 
 /// The section of each process, by its real name.
-fn stages(stepper: &mut Stepper, state: &State, names: &Names) -> Vec<Stage> {
-    let mut stages = vec![Stage { section: Section::Remainder, session: 0 }; state.procs.len()];
+fn processes(stepper: &mut Stepper, state: &State, names: &Names) -> Vec<ProcessAt> {
+    let mut processes =
+        vec![ProcessAt { section: Section::Remainder, session: 0 }; state.procs.len()];
     for (proc, &name) in state.procs.iter().zip(&names.processes) {
         let node = stepper.node(proc.local);
         let section = match node.section {
@@ -121,9 +122,9 @@ fn stages(stepper: &mut Stepper, state: &State, names: &Names) -> Vec<Stage> {
             Section::Entering if stepper.checks_order() => Section::Doorway,
             section => section,
         };
-        stages[name] = Stage { section, session: node.session };
+        processes[name] = ProcessAt { section, session: node.session };
     }
-    stages
+    processes
 }
 
 /// A fault's reason names processes by the numbers of its last state, always after the word

@@ -179,7 +179,7 @@ pub(crate) struct Access {
 
 /// Why a process is suspended: what it wants, or what it reports.
 #[derive(Clone, Debug)]
-pub(crate) enum Wish {
+pub(crate) enum Suspension {
     Remainder,
     DoorwayEnd,
     Inside,
@@ -197,7 +197,7 @@ pub(crate) enum Wish {
 }
 
 /// Suspends a coroutine. It resumes with a cue, or without one if it makes no more passages.
-pub(crate) type Suspend = Yielder<Option<Cue>, Wish>;
+pub(crate) type Suspend = Yielder<Option<Cue>, Suspension>;
 
 /// A register, as it was created. Its first value is a word in a run, and packed in an exploration.
 #[derive(Clone, Debug)]
@@ -274,7 +274,7 @@ pub(crate) fn end() {
 }
 
 /// Suspends the running coroutine, if there is one, until it gets a cue.
-pub(super) fn ask(wish: Wish) -> Option<Cue> {
+pub(super) fn ask(suspension: Suspension) -> Option<Cue> {
     let (running, objects) = with(|context| match std::mem::replace(context, Context::None) {
         Context::Coroutine(running, objects) => Some((running, objects)),
         other => {
@@ -285,7 +285,7 @@ pub(super) fn ask(wish: Wish) -> Option<Cue> {
     // SAFETY: `begin` was called with a reference that lives as long as the body of the coroutine,
     // and this is called from within that body. `end` is called after it. While other coroutines
     // run, the context is theirs.
-    let cue = unsafe { running.as_ref() }.suspend(wish);
+    let cue = unsafe { running.as_ref() }.suspend(suspension);
     with(|context| *context = Context::Coroutine(running, objects));
     cue
 }
@@ -377,7 +377,7 @@ pub(super) fn operate(
         *held = operation.written(*held).unwrap_or(*held);
         Some(answer)
     });
-    known.or_else(|| ask(Wish::Access(Access { register, operation, order, at })))
+    known.or_else(|| ask(Suspension::Access(Access { register, operation, order, at })))
 }
 
 fn is_explored() -> bool {
@@ -436,17 +436,17 @@ fn look_until(
     at: &'static Location<'static>,
 ) -> Option<Word> {
     while is_coroutine() {
-        ask(Wish::RoundBegins(at));
+        ask(Suspension::RoundBegins(at));
         let held = match look(register, at) {
             Some(Cue::Value(held)) if enough(held) => Some(held),
             _ => None,
         };
         // Before the round ends, because there the process goes to sleep.
-        let gives_up = held.is_none() && ask(Wish::MayWithdraw) == Some(Cue::Waited(false));
+        let gives_up = held.is_none() && ask(Suspension::MayWithdraw) == Some(Cue::Waited(false));
         if gives_up {
             return None;
         }
-        ask(Wish::RoundEnds(held.is_some()));
+        ask(Suspension::RoundEnds(held.is_some()));
         if held.is_some() {
             return held;
         }
@@ -456,9 +456,9 @@ fn look_until(
 
 pub(super) fn await_until(condition: impl Fn() -> bool, at: &'static Location<'static>) {
     while is_coroutine() {
-        ask(Wish::RoundBegins(at));
+        ask(Suspension::RoundBegins(at));
         let holds = condition();
-        ask(Wish::RoundEnds(holds));
+        ask(Suspension::RoundEnds(holds));
         if holds {
             return;
         }
@@ -469,12 +469,12 @@ pub(super) fn await_until(condition: impl Fn() -> bool, at: &'static Location<'s
 pub(super) fn forget(register: usize) {
     with_blueprint(|blueprint| blueprint.registers[register].forgotten = true);
     if is_explored() {
-        ask(Wish::Forget(register));
+        ask(Suspension::Forget(register));
     }
 }
 
 pub(super) fn live(words: impl FnOnce() -> Vec<Word>, at: &'static Location<'static>) {
     if is_explored() {
-        ask(Wish::Live(words(), at));
+        ask(Suspension::Live(words(), at));
     }
 }

@@ -24,7 +24,7 @@ use grouplock_algorithms::memory::{
 
 use grouplock_algorithms::raw::GiveUp;
 
-use context::{Cue, Operation, Wish};
+use context::{Cue, Operation, Suspension};
 
 /// Runs `f`, which makes things on this memory.
 #[doc(hidden)]
@@ -50,7 +50,7 @@ impl Memory for SimMemory {
     }
 
     fn doorway_end() {
-        context::ask(Wish::DoorwayEnd);
+        context::ask(Suspension::DoorwayEnd);
     }
 
     #[track_caller]

@@ -6,10 +6,10 @@ use std::rc::Rc;
 use corosensei::Coroutine;
 use corosensei::stack::DefaultStack;
 
-use super::context::{self, Cue, Suspend, Wish};
+use super::context::{self, Cue, Suspend, Suspension};
 use crate::subject::Process;
 
-pub(crate) type Running = Coroutine<Option<Cue>, Wish, (), DefaultStack>;
+pub(crate) type Running = Coroutine<Option<Cue>, Suspension, (), DefaultStack>;
 
 /// Enough for any algorithm and for a panic in it. Only the used part takes memory.
 const STACK_BYTES: usize = 256 << 10;
@@ -36,10 +36,10 @@ pub(crate) fn start(
     });
     Coroutine::with_stack(stack, move |suspend: &Suspend, _| {
         context::begin(suspend, objects);
-        while let Some(Cue::Request(session)) = context::ask(Wish::Remainder) {
+        while let Some(Cue::Request(session)) = context::ask(Suspension::Remainder) {
             let inside = me.borrow_mut().enter(session);
             if inside {
-                context::ask(Wish::Inside);
+                context::ask(Suspension::Inside);
                 me.borrow_mut().exit();
             }
         }

@@ -17,12 +17,12 @@
 //! # Ok::<(), grouplock_lab::report::CollectError>(())
 //! ```
 
+mod case;
 pub mod dossier;
 pub mod html;
 pub mod pages;
 pub mod paper;
 pub mod plan;
-mod question;
 pub mod table;
 
 pub use dossier::{Algorithm, Broken, CollectError, Dossier, Exploration, Mutant, RmrPoint};

@@ -16,9 +16,9 @@ use std::fmt::Write as _;
 
 use grouplock_algorithms::claims::{Claim, Kind};
 
+use super::case::{hardware, plain};
 use super::dossier::{Algorithm, Dossier, size};
 use super::grouped;
-use super::question::{hardware, plain};
 use crate::explore::Verdict;
 use crate::property::{Properties, Property};
 

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use super::question::{Case, hardware};
+use super::case::{Case, hardware};
 use super::table::Cell;
 use crate::property::Property;
 

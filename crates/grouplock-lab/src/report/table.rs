@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use grouplock_algorithms::claims::Kind;
 use serde::Serialize;
 
+use super::case::{Case, plain};
 use super::dossier::Dossier;
 use super::paper::Paper;
-use super::question::{Case, plain};
 use crate::trace::widths;
 
 /// A table.

@@ -25,7 +25,7 @@ impl Case {
             name = format!("{name}, {}", self.workload.sessions);
         }
         if self.workload.withdraws == Withdraws::Half {
-            name.push_str(", half of the waiters give up");
+            name.push_str(", half of the waiters withdraw");
         }
         if self.workload.active < processes {
             name = format!("{name}, {} take part", self.workload.active);

@@ -9,7 +9,7 @@ use super::contention::Crowd;
 use super::model::{Caches, Effect, PerModel};
 use super::run::Workload;
 use super::tally::Tally;
-use crate::memory::context::{Access, Blueprint, Cue, Operation, Wish};
+use crate::memory::context::{Access, Blueprint, Cue, Operation, Suspension};
 use crate::memory::running::{Running, recycle, start};
 use crate::subject;
 
@@ -216,14 +216,16 @@ impl World {
     fn go_on(&mut self, p: usize, mut cue: Option<Cue>) {
         let next = loop {
             let process = &mut self.processes[p];
-            let Some(wish) = process.running.resume(cue.take()).as_yield() else {
+            let Some(suspension) = process.running.resume(cue.take()).as_yield() else {
                 break Next::Nothing;
             };
-            match wish {
-                Wish::Access(access) => break Next::Access(access),
-                Wish::DoorwayEnd => process.is_past_doorway = true,
-                Wish::Inside => break Next::Leave(self.workload.dwell(p, process.begun, true)),
-                Wish::Remainder => {
+            match suspension {
+                Suspension::Access(access) => break Next::Access(access),
+                Suspension::DoorwayEnd => process.is_past_doorway = true,
+                Suspension::Inside => {
+                    break Next::Leave(self.workload.dwell(p, process.begun, true));
+                }
+                Suspension::Remainder => {
                     process.is_past_doorway = false;
                     if process.begun > process.finished {
                         process.finished += 1;
@@ -233,8 +235,8 @@ impl World {
                         break Next::Start(self.workload.dwell(p, process.begun, false));
                     }
                 }
-                Wish::RoundBegins(_) => process.round.clear(),
-                Wish::RoundEnds(false) => {
+                Suspension::RoundBegins(_) => process.round.clear(),
+                Suspension::RoundEnds(false) => {
                     let is_remote = |&(register, _): &_| self.caches.is_remote(p, register);
                     self.tally.remote_spinning |= process.round.iter().any(is_remote);
                     let is_old = |&(register, seen): &_| self.writes[register] != seen;
@@ -246,12 +248,12 @@ impl World {
                         break Next::Wait;
                     }
                 }
-                Wish::MayWithdraw => {
+                Suspension::MayWithdraw => {
                     if let Some(idle) = self.workload.withdraws_after(p, process.begun) {
                         break Next::Withdraw(idle);
                     }
                 }
-                Wish::RoundEnds(true) | Wish::Forget(_) | Wish::Live(..) => {}
+                Suspension::RoundEnds(true) | Suspension::Forget(_) | Suspension::Live(..) => {}
             }
         };
         self.processes[p].next = next;

@@ -23,7 +23,7 @@ fn a_name_is_that_of_its_property() {
 }
 
 #[test]
-fn a_set_tells_each_of_its_properties_once() {
+fn a_set_yields_each_of_its_properties_once() {
     let all: Properties = Property::ALL.iter().copied().collect();
     let told: Vec<Property> = all.iter().collect();
     assert_eq!(told.iter().copied().collect::<Properties>(), all);
@@ -146,7 +146,7 @@ fn the_longest_path_is_the_bound() {
 }
 
 #[test]
-fn a_cycle_is_told_from_its_beginning_to_its_beginning() {
+fn a_cycle_is_shown_from_its_beginning_to_its_beginning() {
     assert_eq!(longest(&[(5, 5)]), Err(vec![5, 5]));
     assert_eq!(longest(&[(9, 1), (1, 2), (2, 3), (3, 1), (3, 4)]), Err(vec![1, 2, 3, 1]));
 }

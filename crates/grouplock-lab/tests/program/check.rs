@@ -40,7 +40,7 @@ fn what_is_violated_ends_with_1_and_a_file_repeats_it() {
 
 /// In one passage no process starves, whatever the lock.
 #[test]
-fn a_question_that_was_not_looked_at_ends_with_3() {
+fn an_unchecked_question_ends_with_3() {
     let question = ["burns-lamport", "--passages", "1", "--property", "starvation-freedom"];
     let (code, object) = checked(&question);
     assert_eq!((code, &object["verdict"]), (Some(3), &"limit".into()));

@@ -34,7 +34,7 @@ fn json_is_a_list_with_an_object_for_each_size() {
 }
 
 #[test]
-fn costs_by_contention_are_told_when_asked_for() {
+fn costs_by_contention_are_printed_if_requested() {
     let arguments = ["mcs", "--processes", "4", "--passages", "3"];
     let json = |more: &[&str]| -> serde_json::Value {
         let output = rmr(&[&arguments, more].concat());
@@ -81,7 +81,7 @@ fn a_wrong_question_is_refused_with_what_was_expected() {
 }
 
 #[test]
-fn a_lock_that_breaks_is_told_and_the_others_are_measured() {
+fn a_lock_that_breaks_is_reported_and_the_others_are_measured() {
     let output = rmr(&["maor-taubenfeld", "--processes", "2,8"]);
     assert_eq!(output.status.code(), Some(1));
     let told = String::from_utf8(output.stderr).expect("it is text");

@@ -15,7 +15,7 @@ fn checked(arguments: &[&str]) -> (Option<i32>, Value) {
 }
 
 #[test]
-fn the_memory_model_is_named_and_what_was_not_looked_at() {
+fn the_memory_model_and_unchecked_properties_are_named() {
     let (code, object) = checked(&["dvir-taubenfeld-1-swap", "--memory", "tso"]);
     assert_eq!((code, &object["memory"]), (Some(0), &"tso".into()));
     let of = |list: &str, name: &str| {

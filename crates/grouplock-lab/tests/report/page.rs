@@ -3,7 +3,7 @@
 use grouplock_lab::Verdict;
 use grouplock_lab::registry;
 use grouplock_lab::report::{Dossier, Exploration, Task, html};
-use grouplock_lab::trace::{Section, Stage, Step};
+use grouplock_lab::trace::{ProcessAt, Section, Step};
 use serde_json::Value;
 
 /// A page with one exploration of `states` states that found `trace`.
@@ -45,7 +45,8 @@ fn nothing_in_a_text_can_become_markup() {
 #[test]
 fn steps_in_one_section_make_one_block() {
     use Section::{Doorway, Inside, Remainder};
-    let step = |section| Step { stages: vec![Stage { section, session: 1 }], ..Step::default() };
+    let step =
+        |section| Step { processes: vec![ProcessAt { section, session: 1 }], ..Step::default() };
     let page = page(1, [Doorway, Doorway, Inside, Remainder, Doorway].map(step).into());
     let blocks: Vec<_> = page.split("<title>process 0 ").skip(1).collect();
     let expected = ["doorway: steps 1 to 2<", "inside: steps 3 to 3<", "doorway: steps 5 to 5<"];

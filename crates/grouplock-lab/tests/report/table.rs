@@ -54,7 +54,7 @@ fn what_nobody_claims_and_does_not_hold_is_no_refutation() {
 }
 
 #[test]
-fn sizes_that_tell_different_things_are_all_told() {
+fn sizes_with_different_results_are_all_shown() {
     let dossier = dossier(&[
         Task::new("handover+dvir-taubenfeld-1-swap", 2, 2).passages(1),
         Task::new("handover", 2, 2),
@@ -92,7 +92,7 @@ fn a_claim_known_to_be_false_does_not_look_true_because_a_run_was_short() {
 }
 
 #[test]
-fn a_limit_is_never_told_as_a_proof() {
+fn a_limit_is_never_shown_as_a_proof() {
     let mut dossier = dossier(&[Task::new("handover", 2, 2)]);
     dossier.explorations[0].verdict = Verdict::Limit;
     let table = Table::measured(Paper::HE, &dossier);
@@ -115,7 +115,7 @@ fn counted(points: &[(usize, u64)], bound: Option<u64>) -> Dossier {
 }
 
 #[test]
-fn counted_references_are_told_as_found_with_their_growth() {
+fn counted_references_are_shown_as_found_with_their_growth() {
     // The largest number is not the number for the most processes.
     let dossier = counted(&[(2, 22), (8, 29), (64, 28), (256, 28)], None);
     let table = Table::measured(Paper::MAOR_TAUBENFELD, &dossier);
@@ -126,7 +126,7 @@ fn counted_references_are_told_as_found_with_their_growth() {
 }
 
 #[test]
-fn only_a_proven_bound_is_told_as_at_most() {
+fn only_a_proven_bound_is_shown_as_at_most() {
     let dossier = counted(&[(2, 22), (8, 29)], Some(31));
     let table = Table::measured(Paper::MAOR_TAUBENFELD, &dossier);
     let rmr = cell(&table, "handover", "RMR in CC");
@@ -191,7 +191,7 @@ fn rows_whose_algorithms_are_not_here_are_quoted() {
 }
 
 #[test]
-fn what_is_ours_is_not_told_as_anothers() {
+fn our_claims_are_not_shown_as_those_of_others() {
     let table = Table::measured(Paper::MAOR_TAUBENFELD, &dossier(&[]));
     let text = table.to_markdown();
     for (name, whose, theirs) in [

@@ -13,7 +13,7 @@ fn a_passage_by_itself_meets_itself() {
 }
 
 #[test]
-fn those_who_come_one_after_another_count_for_the_interval_and_not_for_the_point() {
+fn requests_one_after_another_count_for_the_interval_and_not_for_the_point() {
     let mut crowd = Crowd::new(256);
     crowd.begin(255);
     for p in 0..3 {
@@ -28,7 +28,7 @@ fn those_who_come_one_after_another_count_for_the_interval_and_not_for_the_point
 }
 
 #[test]
-fn the_largest_number_at_once_counts_for_all_who_are_there() {
+fn the_largest_number_at_once_counts_for_all_that_overlap() {
     let mut crowd = Crowd::new(4);
     crowd.begin(0);
     crowd.begin(1);

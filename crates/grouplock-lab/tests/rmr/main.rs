@@ -91,7 +91,7 @@ fn the_bakeries_are_linear_with_caches() {
 }
 
 #[test]
-fn waiting_for_a_register_of_another_is_told() {
+fn waiting_for_a_register_of_another_is_reported() {
     let measured = measure("burns-lamport", 3, &QUICK).expect("it works");
     assert!(of(Model::Dsm, &measured).remote_spinning);
     assert!(!of(Model::Cc, &measured).remote_spinning);

@@ -166,7 +166,7 @@ fn spin_and_the_lab_see_the_same_states_and_no_two_sessions_inside() {
 }
 
 #[test]
-fn spin_and_the_lab_agree_on_who_comes_first_and_see_the_same_states() {
+fn spin_and_the_lab_agree_on_the_order_and_see_the_same_states() {
     if is_there() {
         assert_eq!(violated(Property::Fcfs), ["burns-lamport", "keane-moir"]);
     }
@@ -222,7 +222,7 @@ fn spin_finds_no_execution_of_two_passages_without_end_in_which_nobody_enters() 
 /// Two processes that make any number of passages. Without reductions, `handover` has too many
 /// states for this. The one-bit lock and `phases` do not claim starvation freedom.
 #[test]
-fn spin_and_the_lab_agree_on_who_starves() {
+fn spin_and_the_lab_agree_on_starvation() {
     if !is_there() {
         return;
     }

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use super::driver::{Driver, Order};
 use super::link::Dialler;
 use super::question::Parts;
-use super::security::Security;
+use super::security::ClientSecurity;
 use super::view;
 use crate::clock::Clock;
 use crate::name::ProcessId;
@@ -57,7 +57,7 @@ impl Client {
         };
         let (hosts, name) = (hosts.clone(), place.to_string());
         let random = RandomState::new();
-        let security = Security::of(place)?;
+        let security = ClientSecurity::of(place)?;
         let clock = hooks::clock(Clock::start());
         // Only the random state of the hasher gives this number, so nobody can guess it.
         let dialler = Dialler { security, clock, client: random.hash_one("client"), cluster: None };
@@ -140,7 +140,10 @@ fn drive(
 ) {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return drop(tell.send(Err(RoomError::Backend(Box::new(error))))),
+        Err(error) => {
+            _ = tell.send(Err(RoomError::Backend(Box::new(error))));
+            return;
+        }
     };
     runtime.block_on(async move {
         match find(hosts, &dialler).await {
@@ -151,7 +154,7 @@ fn drive(
                     driver.run(inbox).await;
                 }
             }
-            Err(reason) => drop(tell.send(Err(RoomError::Unreachable { place, reason }))),
+            Err(reason) => _ = tell.send(Err(RoomError::Unreachable { place, reason })),
         }
     });
 }

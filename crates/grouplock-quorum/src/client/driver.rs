@@ -16,9 +16,9 @@ use grouplock_room::{Loss, Patience, RoomError};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use self::decision::{Decision, FIRST_WORD};
-use super::entry::{Entry, FAREWELL, Progress, drift, notice};
 use super::link::{self, Dialler, News};
 use super::question::{Asker, Extent, Parts, Questions};
+use super::request::{ClientRequest, FAREWELL, Progress, drift, notice};
 use super::view;
 use crate::clock::Clock;
 use crate::message::{GroupMessage, ProcessMessage};
@@ -75,7 +75,7 @@ pub(super) struct Driver {
     lease: Duration,
     dialler: Dialler,
     links: Vec<Link>,
-    entries: HashMap<ProcessId, Entry>,
+    requests: HashMap<ProcessId, ClientRequest>,
     timers: BTreeSet<(Time, ProcessId)>,
     questions: Questions,
     /// The rooms that members are being asked about, each with the requests that need another look
@@ -100,7 +100,7 @@ impl Driver {
             links: cluster.members.iter().map(|_| Link::Unused).collect(),
             cluster,
             dialler,
-            entries: HashMap::new(),
+            requests: HashMap::new(),
             timers: BTreeSet::new(),
             questions: Questions::default(),
             looks: HashMap::new(),
@@ -114,7 +114,7 @@ impl Driver {
     /// Runs until there are no more orders and every end is confirmed.
     pub(super) async fn run(mut self, mut orders: UnboundedReceiver<Order>) {
         let mut open = true;
-        while open || !self.entries.is_empty() {
+        while open || !self.requests.is_empty() {
             let alarm = self.alarm().map(|time| self.clock.instant(time).into());
             tokio::select! {
                 order = orders.recv(), if open => match order {
@@ -150,7 +150,7 @@ impl Driver {
         // A process that has never asked is not busy.
         _ = process.ask(now, &session, about.expected, about.priority);
         process.turn_to(now, home);
-        let entry = Entry {
+        let request = ClientRequest {
             room,
             home,
             session,
@@ -165,7 +165,7 @@ impl Driver {
             unwanted: false,
             desk,
         };
-        self.entries.insert(id, entry);
+        self.requests.insert(id, request);
         self.start_link(home, None);
         self.settle(id);
         if let Link::Down { why, .. } = &self.links[home.index()] {
@@ -177,46 +177,46 @@ impl Driver {
     /// Ends a request. An error is reported when nothing of the request is left.
     fn end(&mut self, id: ProcessId, error: Option<RoomError>) {
         let until = self.clock.now() + self.lease;
-        let Some(entry) = self.entries.get_mut(&id) else { return };
-        if matches!(entry.progress, Progress::Ending { .. }) {
+        let Some(request) = self.requests.get_mut(&id) else { return };
+        if matches!(request.progress, Progress::Ending { .. }) {
             return;
         }
-        if entry.unwanted {
-            entry.process.withdraw();
+        if request.unwanted {
+            request.process.withdraw();
         } else {
-            entry.process.leave();
+            request.process.leave();
         }
-        entry.progress = Progress::Ending { error, until };
-        if !matches!(self.links[entry.home.index()], Link::Up { .. })
-            && let Progress::Ending { error, .. } = &mut entry.progress
+        request.progress = Progress::Ending { error, until };
+        if !matches!(self.links[request.home.index()], Link::Up { .. })
+            && let Progress::Ending { error, .. } = &mut request.progress
             && let Some(error) = error.take()
         {
-            entry.desk.failed(error);
+            request.desk.failed(error);
         }
         self.settle(id);
     }
 
     /// The home has read that the request is over.
     fn ended(&mut self, id: ProcessId) {
-        let Some(entry) = self.forget(id) else { return };
-        match entry.progress {
-            Progress::Ending { error: Some(error), .. } => entry.desk.failed(error),
-            _ => entry.desk.left(),
+        let Some(request) = self.forget(id) else { return };
+        match request.progress {
+            Progress::Ending { error: Some(error), .. } => request.desk.failed(error),
+            _ => request.desk.left(),
         }
     }
 
     /// Sends messages, reports to the program, and sets the timer.
     fn settle(&mut self, id: ProcessId) {
-        let Some(entry) = self.entries.get_mut(&id) else { return };
-        let link = &mut self.links[entry.home.index()];
-        while let Some((_, message)) = entry.process.poll_transmit() {
+        let Some(request) = self.requests.get_mut(&id) else { return };
+        let link = &mut self.links[request.home.index()];
+        while let Some((_, message)) = request.process.poll_transmit() {
             if let Link::Up { outbox, leaving, .. } = link {
                 let leaves = matches!(message, ProcessMessage::Leave { .. });
-                let about = (!entry.introduced && !leaves).then(|| entry.about.clone());
-                let room = entry.room.clone();
+                let about = (!request.introduced && !leaves).then(|| request.about.clone());
+                let room = request.room.clone();
                 // If the link has just broken, it reports that itself.
                 outbox.push_or_cut(Frame::Process { room, process: id, message, about });
-                if leaves && matches!(entry.progress, Progress::Ending { .. }) {
+                if leaves && matches!(request.progress, Progress::Ending { .. }) {
                     leaving.push_back((id, self.clock.now()));
                     outbox.push_or_cut(Frame::Ping);
                 }
@@ -229,35 +229,35 @@ impl Driver {
 
     /// Reports the state of the process to the program. Returns `false` if the request is over.
     fn update(&mut self, id: ProcessId) -> bool {
-        let Some(entry) = self.entries.get_mut(&id) else { return false };
+        let Some(request) = self.requests.get_mut(&id) else { return false };
         // When others may be admitted, and until when the holder may trust the lease.
         let trusted = |until: Option<Time>| {
             let ends = until.map(|until| until - drift(self.lease));
             let told = ends.map(|ends| ends - notice(self.lease));
             (ends, told.map(|told| self.clock.instant(told)))
         };
-        match (entry.process.state(), &mut entry.progress) {
+        match (request.process.state(), &mut request.progress) {
             (ProcessState::Inside { epoch, valid_until }, Progress::Asking(_)) => {
                 let (ends, valid_until) = trusted(valid_until);
-                entry.desk.grace(notice(self.lease));
-                entry.progress = Progress::Inside { ends, lost: false };
-                let recovered = entry.process.recovered().map(view::recovered);
+                request.desk.grace(notice(self.lease));
+                request.progress = Progress::Inside { ends, lost: false };
+                let recovered = request.process.recovered().map(view::recovered);
                 // If the program no longer wants it, an order to end it will follow.
-                entry.unwanted = !entry.desk.granted(Grant { epoch, recovered, valid_until });
+                request.unwanted = !request.desk.granted(Grant { epoch, recovered, valid_until });
             }
             (ProcessState::Inside { valid_until, .. }, Progress::Inside { ends, lost: false }) => {
                 let (later, valid_until) = trusted(valid_until);
                 if later > *ends {
                     *ends = later;
                     // If it is too late, the timer reports the loss.
-                    valid_until.map(|until| entry.desk.renewed(until));
+                    valid_until.map(|until| request.desk.renewed(until));
                 }
             }
             // A process that was stopped may hear late that it was admitted.
             (ProcessState::Lost, Progress::Asking(_) | Progress::Inside { .. }) => {
-                let (home, peer) = (entry.home, &self.cluster.members[entry.home.index()]);
+                let (home, peer) = (request.home, &self.cluster.members[request.home.index()]);
                 let why = format!("{home} ({}) has ended the holding", peer.address);
-                entry.desk.lost(Loss::Expired(why));
+                request.desk.lost(Loss::Expired(why));
                 self.forget(id);
                 return false;
             }
@@ -266,37 +266,37 @@ impl Driver {
         true
     }
 
-    fn forget(&mut self, id: ProcessId) -> Option<Entry> {
-        let entry = self.entries.remove(&id)?;
-        if let Some(time) = entry.armed {
+    fn forget(&mut self, id: ProcessId) -> Option<ClientRequest> {
+        let request = self.requests.remove(&id)?;
+        if let Some(time) = request.armed {
             self.timers.remove(&(time, id));
         }
-        Some(entry)
+        Some(request)
     }
 
     fn arm(&mut self, id: ProcessId) {
-        let Some(entry) = self.entries.get_mut(&id) else { return };
-        let due = entry.due(self.lease);
-        if due != entry.armed {
-            if let Some(time) = entry.armed {
+        let Some(request) = self.requests.get_mut(&id) else { return };
+        let due = request.due(self.lease);
+        if due != request.armed {
+            if let Some(time) = request.armed {
                 self.timers.remove(&(time, id));
             }
             self.timers.extend(due.map(|time| (time, id)));
-            entry.armed = due;
+            request.armed = due;
         }
     }
 
     /// Ends or moves impatient requests whose home is down.
     fn fail_impatient(&mut self, home: MemberId, why: &str) {
-        let here = |entry: &Entry| {
-            entry.home == home
-                && matches!(entry.progress, Progress::Asking(_))
-                && self.is_hasty(entry.desk.patience())
+        let here = |request: &ClientRequest| {
+            request.home == home
+                && matches!(request.progress, Progress::Asking(_))
+                && self.is_hasty(request.desk.patience())
         };
-        let all = self.entries.iter().filter(|(_, entry)| here(entry));
-        let all: Vec<_> = all.map(|(id, entry)| (*id, entry.desk.patience())).collect();
+        let all = self.requests.iter().filter(|(_, request)| here(request));
+        let all: Vec<_> = all.map(|(id, request)| (*id, request.desk.patience())).collect();
         for (id, patience) in all {
-            if !self.turn(id, true) && patience == Patience::None {
+            if !self.ask_stand_in(id, true) && patience == Patience::None {
                 self.fail_unreachable(id, why);
             }
         }
@@ -325,19 +325,19 @@ impl Driver {
     }
 
     /// Asks the member that stands in for a home that is down. Returns `false` if there is none.
-    fn turn(&mut self, id: ProcessId, hasty: bool) -> bool {
+    fn ask_stand_in(&mut self, id: ProcessId, hasty: bool) -> bool {
         let now = self.clock.now();
-        let Some(session) = self.entries.get(&id).map(|entry| entry.session.clone()) else {
+        let Some(session) = self.requests.get(&id).map(|request| request.session.clone()) else {
             return false;
         };
         let Some(home) = self.stand_in(&session, hasty) else { return false };
         let delay = self.delay(home);
-        let Some(entry) = self.entries.get_mut(&id) else { return false };
-        if entry.home != home {
-            entry.home = home;
-            entry.introduced = false;
-            entry.process.set_delay(delay);
-            entry.process.turn_to(now, home);
+        let Some(request) = self.requests.get_mut(&id) else { return false };
+        if request.home != home {
+            request.home = home;
+            request.introduced = false;
+            request.process.set_delay(delay);
+            request.process.turn_to(now, home);
             self.start_link(home, None);
             self.settle(id);
         }
@@ -345,8 +345,8 @@ impl Driver {
     }
 
     fn fail_unreachable(&mut self, id: ProcessId, why: &str) {
-        let Some(entry) = self.entries.get(&id) else { return };
-        let (home, session) = (entry.home, &entry.session);
+        let Some(request) = self.requests.get(&id) else { return };
+        let (home, session) = (request.home, &request.session);
         let address = &self.cluster.members[home.index()].address;
         let reason = format!(
             "session `{session}` was asked of {home} ({address}), which cannot be reached: {why}"
@@ -399,18 +399,18 @@ impl Driver {
     /// Repeats everything that is outstanding at a member.
     fn resume(&mut self, member: MemberId) {
         let (now, delay) = (self.clock.now(), self.delay(member));
-        let here = self.entries.iter().filter(|(_, entry)| entry.home == member);
+        let here = self.requests.iter().filter(|(_, request)| request.home == member);
         let here: Vec<_> = here.map(|(id, _)| *id).collect();
         for id in here {
-            let Some(entry) = self.entries.get_mut(&id) else { continue };
-            entry.introduced = false;
-            entry.process.set_delay(delay);
-            match entry.progress {
+            let Some(request) = self.requests.get_mut(&id) else { continue };
+            request.introduced = false;
+            request.process.set_delay(delay);
+            match request.progress {
                 Progress::Asking(_) | Progress::Inside { lost: false, .. } => {
-                    entry.process.handle_reconnect(now);
+                    request.process.handle_reconnect(now);
                 }
                 Progress::Inside { lost: true, .. } => {}
-                Progress::Ending { .. } => entry.process.leave_again(member),
+                Progress::Ending { .. } => request.process.leave_again(member),
             }
             self.settle(id);
         }
@@ -439,8 +439,8 @@ impl Driver {
         for question in self.questions.take_answered() {
             match question.asker {
                 // The caller may be gone.
-                Asker::Caller(answer) => drop(answer.send(question.parts)),
-                Asker::Entries(ids) => {
+                Asker::Caller(answer) => _ = answer.send(question.parts),
+                Asker::Requests(ids) => {
                     let room = question.room.unwrap_or_default();
                     self.weigh_all(&room, &ids, &question.parts);
                 }
@@ -475,23 +475,24 @@ impl Driver {
 
     /// The home refuses the request and keeps nothing of it.
     fn denied(&mut self, from: MemberId, id: ProcessId, reason: &Reason) {
-        let asks =
-            |entry: &Entry| entry.home == from && matches!(entry.progress, Progress::Asking(_));
-        if self.entries.get(&id).is_some_and(asks)
-            && let Some(entry) = self.forget(id)
+        let asks = |request: &ClientRequest| {
+            request.home == from && matches!(request.progress, Progress::Asking(_))
+        };
+        if self.requests.get(&id).is_some_and(asks)
+            && let Some(request) = self.forget(id)
         {
             let address = &self.cluster.members[from.index()].address;
             let why = format!("{from} ({address}) refuses the request: {reason}");
-            entry.desk.failed(RoomError::Backend(why.into()));
+            request.desk.failed(RoomError::Backend(why.into()));
         }
     }
 
     fn read_group(&mut self, from: MemberId, room: String, id: ProcessId, message: GroupMessage) {
         let now = self.clock.now();
-        match self.entries.get_mut(&id) {
-            Some(entry) if entry.home == from => {
-                entry.introduced = true;
-                entry.process.handle(now, from, message);
+        match self.requests.get_mut(&id) {
+            Some(request) if request.home == from => {
+                request.introduced = true;
+                request.process.handle(now, from, message);
                 self.settle(id);
             }
             // It has left, or belonged to another client with the same secret, or asks another
@@ -510,8 +511,8 @@ impl Driver {
     // ---- time ----
 
     fn alarm(&self) -> Option<Time> {
-        let entries = self.timers.first().map(|(time, _)| *time);
-        entries.into_iter().chain(self.questions.due()).min()
+        let timer = self.timers.first().map(|(time, _)| *time);
+        timer.into_iter().chain(self.questions.due()).min()
     }
 
     fn ring(&mut self) {
@@ -522,29 +523,29 @@ impl Driver {
             && time <= now
         {
             self.timers.pop_first();
-            self.entries.get_mut(&id).into_iter().for_each(|entry| entry.armed = None);
+            self.requests.get_mut(&id).into_iter().for_each(|request| request.armed = None);
             self.ring_for(id, now);
         }
     }
 
     fn ring_for(&mut self, id: ProcessId, now: Time) {
-        let Some(entry) = self.entries.get_mut(&id) else { return };
-        match entry.progress {
+        let Some(request) = self.requests.get_mut(&id) else { return };
+        match request.progress {
             Progress::Asking(decision) => {
-                if entry.farewell.take_if(|time| *time <= now).is_some()
-                    && let Link::Down { why, .. } = &self.links[entry.home.index()]
+                if request.farewell.take_if(|time| *time <= now).is_some()
+                    && let Link::Down { why, .. } = &self.links[request.home.index()]
                 {
                     let why = why.clone();
                     return self.fail_unreachable(id, &why);
                 }
-                if entry.deadline.is_some_and(|deadline| deadline <= now) {
-                    entry.deadline = None;
-                    entry.desk.expired();
+                if request.deadline.is_some_and(|deadline| deadline <= now) {
+                    request.deadline = None;
+                    request.desk.expired();
                 }
-                entry.process.handle_timeout(now);
-                if matches!(self.links[entry.home.index()], Link::Down { .. }) {
-                    let patience = entry.desk.patience();
-                    self.turn(id, self.is_hasty(patience));
+                request.process.handle_timeout(now);
+                if matches!(self.links[request.home.index()], Link::Down { .. }) {
+                    let patience = request.desk.patience();
+                    self.ask_stand_in(id, self.is_hasty(patience));
                 }
                 self.decide(id, decision, now);
                 self.settle(id);
@@ -552,17 +553,17 @@ impl Driver {
             Progress::Inside { ends, lost: false } => {
                 let told = ends.map(|ends| ends - notice(self.lease));
                 if told.is_some_and(|told| told <= now) {
-                    entry.progress = Progress::Inside { ends, lost: true };
-                    let (home, peer) = (entry.home, &self.cluster.members[entry.home.index()]);
+                    request.progress = Progress::Inside { ends, lost: true };
+                    let (home, peer) = (request.home, &self.cluster.members[request.home.index()]);
                     let why = match &self.links[home.index()] {
                         Link::Down { why, .. } => why.as_str(),
                         _ => "it does not answer",
                     };
                     let why = format!("{home} ({}) cannot confirm it: {why}", peer.address);
-                    entry.desk.lost(Loss::Expired(why));
+                    request.desk.lost(Loss::Expired(why));
                     self.arm(id);
                 } else {
-                    entry.process.handle_timeout(now);
+                    request.process.handle_timeout(now);
                     self.settle(id);
                 }
             }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::security::Security;
+use super::security::ClientSecurity;
 use crate::clock::{Clock, time_of_day};
 use crate::name::MemberId;
 use crate::wire::{
@@ -34,7 +34,7 @@ pub(super) enum News {
 /// What all connections of a client share.
 #[derive(Clone)]
 pub(super) struct Dialler {
-    pub(super) security: Security,
+    pub(super) security: ClientSecurity,
     pub(super) clock: Clock,
     /// The client's secret.
     pub(super) client: u64,

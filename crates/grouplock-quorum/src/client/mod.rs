@@ -5,15 +5,15 @@
 //! others. `docs/gbp-rooms.md` describes how these rooms work and what they promise.
 //!
 //! * [`driver`]: the task that talks to the members, one per process and place.
-//! * [`entry`]: a request of the driver. [`driver::decision`]: whether it must wait.
+//! * [`request`]: a request of the driver. [`driver::decision`]: whether it must wait.
 //! * [`question`], [`view`]: what the members see.
 //! * [`link`], [`security`]: the connection to a member.
 
 mod connect;
 mod driver;
-mod entry;
 mod link;
 mod question;
+mod request;
 mod room;
 mod security;
 mod view;

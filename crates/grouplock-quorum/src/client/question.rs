@@ -33,7 +33,7 @@ pub(super) struct Question {
 pub(super) enum Asker {
     Caller(Sender<Parts>),
     /// Requests in that room.
-    Entries(Vec<ProcessId>),
+    Requests(Vec<ProcessId>),
 }
 
 /// How much members must answer.
@@ -153,7 +153,7 @@ pub(super) struct Parts {
 impl Parts {
     /// The members with an open stage. They are two if one stage ended and the next began during
     /// the question.
-    pub(super) fn holding(&self) -> impl Iterator<Item = (MemberId, &Part, &Inside)> {
+    pub(super) fn open_stages(&self) -> impl Iterator<Item = (MemberId, &Part, &Inside)> {
         self.answered.iter().filter_map(|(member, part)| {
             let inside = part.stage.as_ref()?.inside.as_ref()?;
             Some((*member, part, inside))
@@ -172,9 +172,9 @@ impl Parts {
     /// Whether the parts can be of one moment: one member has the room, and it knows of the waiters
     /// elsewhere.
     pub(super) fn agree(&self) -> bool {
-        let mut holding = self.holding();
-        let Some((holder, _, inside)) = holding.next() else { return true };
-        holding.next().is_none()
+        let mut open = self.open_stages();
+        let Some((holder, _, inside)) = open.next() else { return true };
+        open.next().is_none()
             && (inside.contested || self.waiting().all(|(member, _)| member == holder))
     }
 }

@@ -70,7 +70,7 @@ impl Backend for GbpRoom {
         let mut capabilities = Capabilities::least(LONGEST_SESSION);
         capabilities.priority = view::policy(settings) != Policy::Fifo;
         capabilities.leases = settings.lease.is_some();
-        capabilities.tells_deaths = settings.lease.is_some();
+        capabilities.reports_deaths = settings.lease.is_some();
         capabilities
     }
 

@@ -16,7 +16,7 @@ const OPTIONS: [(&str, &str); 3] = [
 
 /// How connections are protected.
 #[derive(Clone)]
-pub(super) enum Security {
+pub(super) enum ClientSecurity {
     /// Plain text, only with members on this machine.
     PlainText,
     /// TLS, with certificates on both sides.
@@ -27,11 +27,11 @@ pub(super) enum Security {
     },
 }
 
-impl Security {
+impl ClientSecurity {
     pub(super) fn connector(&self) -> Option<&TlsConnector> {
         match self {
-            Security::PlainText => None,
-            Security::Tls { connector, .. } => Some(connector),
+            ClientSecurity::PlainText => None,
+            ClientSecurity::Tls { connector, .. } => Some(connector),
         }
     }
 
@@ -40,7 +40,7 @@ impl Security {
         let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let name = match self {
-            Security::Tls { name: Some(name), .. } => name,
+            ClientSecurity::Tls { name: Some(name), .. } => name,
             _ => host,
         };
         Peer { address: address.to_owned(), name: name.to_owned() }
@@ -51,7 +51,9 @@ impl Security {
     /// # Errors
     /// If an option is unknown, or if some of the three files are missing or wrong.
     pub(super) fn of(place: &Place) -> Result<Self, RoomError> {
-        let Place::Servers { options, path, .. } = place else { return Ok(Security::PlainText) };
+        let Place::Servers { options, path, .. } = place else {
+            return Ok(ClientSecurity::PlainText);
+        };
         if !path.is_empty() {
             return Err(bad("the path of a gbp place", path, "there are no paths in a cluster"));
         }
@@ -70,12 +72,12 @@ impl Security {
                 .map(PathBuf::from)
         });
         match files {
-            [None, None, None] => Ok(Security::PlainText),
+            [None, None, None] => Ok(ClientSecurity::PlainText),
             [Some(authority), Some(certificate), Some(key)] => {
                 let identity = Identity { cert: &certificate, key: &key, ca: &authority };
                 let config = identity.client_config();
                 let config = config.map_err(|error| RoomError::Backend(Box::new(error)))?;
-                Ok(Security::Tls { connector: config.into(), name: option("name") })
+                Ok(ClientSecurity::Tls { connector: config.into(), name: option("name") })
             }
             files => {
                 let missing = OPTIONS.iter().zip(&files).filter(|(_, file)| file.is_none());

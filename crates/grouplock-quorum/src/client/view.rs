@@ -66,7 +66,7 @@ pub(super) fn snapshot(room: &str, cluster: &Cluster, parts: &Parts, exact: bool
         }));
     }
     // If two members seem to have the room, the one with the larger epoch came later.
-    if let Some((_, part, inside)) = parts.holding().max_by_key(|(_, _, inside)| inside.epoch) {
+    if let Some((_, part, inside)) = parts.open_stages().max_by_key(|(_, _, inside)| inside.epoch) {
         snapshot.epoch = snapshot.epoch.max(inside.epoch);
         let members = part.inside.iter();
         let members = members.map(|p| participant(p.process, p.since, p.about.as_ref())).collect();
@@ -128,7 +128,7 @@ pub(super) fn in_the_way(
     admission: Admission,
     parts: &Parts,
 ) -> Obstacle {
-    let inside = parts.holding().max_by_key(|(_, _, inside)| inside.epoch);
+    let inside = parts.open_stages().max_by_key(|(_, _, inside)| inside.epoch);
     let inside = inside.map(|(_, _, inside)| inside.session.as_str());
     if let Some(other) = inside.filter(|inside| *inside != session) {
         return Obstacle::Session(other.to_owned());

@@ -1,7 +1,7 @@
 //! The messages between a group and its arbiters.
 
-use super::{Group, State, World};
-use crate::death::Died;
+use super::{Group, GroupState, World};
+use crate::death::KnownDeath;
 use crate::message::PeerMessage;
 use crate::name::MemberId;
 use crate::rank::Claim;
@@ -14,7 +14,7 @@ impl Group {
         (stage, grant): (u64, u64),
         (epoch, heard): (u64, Time),
         rival: Option<Claim>,
-        died: Option<Died>,
+        died: Option<KnownDeath>,
         world: &mut World<'_>,
     ) {
         world.learn(died);
@@ -24,7 +24,7 @@ impl Group {
         // If the time is still to come, it is from before a restart, by a clock that was ahead.
         let heard = if heard > world.now { Time::ZERO } else { heard };
         match &mut self.state {
-            State::Wanting(wanting) => {
+            GroupState::Wanting(wanting) => {
                 if wanting.yielded.get(&arbiter).is_some_and(|yielded| grant <= *yielded) {
                     return;
                 }
@@ -32,19 +32,19 @@ impl Group {
                 wanting.rivals.hear(arbiter, rival);
                 self.open(world);
             }
-            State::Holding(holding) => {
-                holding.rivals.hear(arbiter, rival);
+            GroupState::Running(running) => {
+                running.rivals.hear(arbiter, rival);
                 // A new grant with a later epoch: the arbiter may have taken its vote back in
                 // between, and others were inside. An arbiter that has given its vote can also
                 // learn later epochs from other requests.
-                if holding.votes.is_the_same(arbiter, grant) || epoch <= holding.epoch {
-                    holding.votes.count(arbiter, grant, epoch, heard);
+                if running.votes.is_the_same(arbiter, grant) || epoch <= running.epoch {
+                    running.votes.count(arbiter, grant, epoch, heard);
                 } else {
-                    holding.votes.remove(arbiter);
+                    running.votes.remove(arbiter);
                 }
                 self.admit_waiting(world);
             }
-            State::Idle => {}
+            GroupState::Idle => {}
         }
     }
 
@@ -60,7 +60,7 @@ impl Group {
             return;
         }
         match &mut self.state {
-            State::Wanting(wanting) => {
+            GroupState::Wanting(wanting) => {
                 wanting.rivals.hear(arbiter, Some(rival));
                 let yielded = wanting.yielded.entry(arbiter).or_insert(0);
                 // If this grant was returned before, the present vote was given after that. Our
@@ -71,8 +71,8 @@ impl Group {
                     world.out.send(arbiter, PeerMessage::Relinquish { stage, grant });
                 }
             }
-            State::Holding(holding) => holding.rivals.hear(arbiter, Some(rival)),
-            State::Idle => {}
+            GroupState::Running(running) => running.rivals.hear(arbiter, Some(rival)),
+            GroupState::Idle => {}
         }
     }
 
@@ -88,12 +88,12 @@ impl Group {
             return;
         }
         match &mut self.state {
-            State::Wanting(wanting) => wanting.rivals.hear(arbiter, rival),
-            State::Holding(holding) => {
-                holding.rivals.hear(arbiter, rival);
+            GroupState::Wanting(wanting) => wanting.rivals.hear(arbiter, rival),
+            GroupState::Running(running) => {
+                running.rivals.hear(arbiter, rival);
                 self.admit_waiting(world);
             }
-            State::Idle => {}
+            GroupState::Idle => {}
         }
     }
 
@@ -114,7 +114,7 @@ impl Group {
 
     /// The last stage that is over.
     fn over(&self) -> u64 {
-        if matches!(self.state, State::Idle) { self.stage } else { self.stage - 1 }
+        if matches!(self.state, GroupState::Idle) { self.stage } else { self.stage - 1 }
     }
 
     /// Repeats the last messages to `arbiter`, which may be lost.
@@ -126,7 +126,7 @@ impl Group {
         }
         if asked {
             self.ask_again(arbiter, world);
-            if matches!(self.state, State::Holding(_)) && world.settings.lease.is_some() {
+            if matches!(self.state, GroupState::Running(_)) && world.settings.lease.is_some() {
                 self.request_from(arbiter, self.epoch, world);
             }
         }
@@ -134,7 +134,7 @@ impl Group {
 
     /// Asks an arbiter again that has not answered.
     fn ask_again(&self, arbiter: MemberId, world: &mut World<'_>) {
-        let State::Wanting(wanting) = &self.state else { return };
+        let GroupState::Wanting(wanting) = &self.state else { return };
         if wanting.votes.has(arbiter) {
             return;
         }
@@ -147,9 +147,9 @@ impl Group {
     /// Whether a request has no answer yet.
     pub(crate) fn is_waiting_for_answers(&self) -> bool {
         match &self.state {
-            State::Idle => false,
-            State::Wanting(_) => true,
-            State::Holding(holding) => !holding.rivals.is_empty() || !self.waiting.is_empty(),
+            GroupState::Idle => false,
+            GroupState::Wanting(_) => true,
+            GroupState::Running(running) => !running.rivals.is_empty() || !self.waiting.is_empty(),
         }
     }
 
@@ -163,9 +163,9 @@ impl Group {
     /// Whether it has votes whose leases must be renewed.
     pub(crate) fn has_votes(&self) -> bool {
         match &self.state {
-            State::Idle => false,
-            State::Wanting(wanting) => wanting.votes.len() > 0,
-            State::Holding(_) => true,
+            GroupState::Idle => false,
+            GroupState::Wanting(wanting) => wanting.votes.len() > 0,
+            GroupState::Running(_) => true,
         }
     }
 
@@ -175,7 +175,8 @@ impl Group {
             return;
         }
         for arbiter in &self.asked {
-            if !matches!(&self.state, State::Wanting(wanting) if !wanting.votes.has(*arbiter)) {
+            if !matches!(&self.state, GroupState::Wanting(wanting) if !wanting.votes.has(*arbiter))
+            {
                 self.request_from(*arbiter, self.epoch, world);
             }
         }
@@ -184,8 +185,8 @@ impl Group {
     /// The highest grant of an arbiter that was returned in this stage.
     pub(crate) fn yielded(&self, arbiter: MemberId) -> u64 {
         match &self.state {
-            State::Wanting(wanting) => wanting.yielded.get(&arbiter).copied().unwrap_or(0),
-            State::Idle | State::Holding(_) => 0,
+            GroupState::Wanting(wanting) => wanting.yielded.get(&arbiter).copied().unwrap_or(0),
+            GroupState::Idle | GroupState::Running(_) => 0,
         }
     }
 }

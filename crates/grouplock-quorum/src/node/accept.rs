@@ -242,7 +242,7 @@ async fn serve<S: Stream>(
     // If the engine has ended, nobody needs to know.
     _ = shared.engine.send(Input::Left { connection }).await;
     match who {
-        Who::Client(_) => drop(shared.clients.fetch_sub(1, Relaxed)),
+        Who::Client(_) => _ = shared.clients.fetch_sub(1, Relaxed),
         Who::Member(peer) => {
             let mut members = shared.members.lock().await;
             if members.get(&peer).is_some_and(|member| member.connection == connection) {

@@ -76,12 +76,13 @@ pub(super) enum Input {
 /// Why the engine ended without a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    Told,
+    Stopped,
     /// The clock differs from the time of day.
     ClockIsWrong,
 }
 
-pub(super) struct Connection {
+/// A connection that was accepted, and who is at its other end.
+pub(super) struct Accepted {
     pub(super) who: Who,
     address: String,
     outbox: Outbox,
@@ -106,7 +107,7 @@ pub(super) struct Engine {
     pub(super) blank: Option<Blank>,
     /// Set if the disk has failed.
     failed: Option<StorageError>,
-    pub(super) connections: HashMap<ConnectionId, Connection>,
+    pub(super) connections: HashMap<ConnectionId, Accepted>,
     /// The connection of each client, by its secret.
     clients: HashMap<u64, ConnectionId>,
     outputs: Outputs,
@@ -197,7 +198,7 @@ impl Engine {
                 if matches!(input, Input::Stop) {
                     self.flush(true)?;
                     self.say_goodbye();
-                    return Ok(Ended::Told);
+                    return Ok(Ended::Stopped);
                 }
                 self.handle(input);
                 next = inbox.try_recv().ok();
@@ -226,13 +227,13 @@ impl Engine {
                     // not noticed.
                     old.outbox.cut();
                 }
-                self.connections.insert(connection, Connection { who, address, outbox });
+                self.connections.insert(connection, Accepted { who, address, outbox });
             }
             Input::Left { connection } => {
                 if let Some(peer) = self.trusted.iter().position(|by| *by == Some(connection)) {
                     self.set_present(now, MemberId(peer as u16), None);
                 }
-                if let Some(Connection { who: Who::Client(client), .. }) =
+                if let Some(Accepted { who: Who::Client(client), .. }) =
                     self.connections.remove(&connection)
                     && self.clients.get(&client) == Some(&connection)
                 {
@@ -261,7 +262,7 @@ impl Engine {
 
     fn said(&mut self, now: Time, connection: ConnectionId, frame: Frame) {
         // The connection may have been refused while more of its frames were on the way.
-        let Some(Connection { who, .. }) = self.connections.get(&connection) else { return };
+        let Some(Accepted { who, .. }) = self.connections.get(&connection) else { return };
         let named = frame.check_names().map_err(|bad| Reason::BadName(bad.to_string()));
         // Only this message is refused. Other messages on the connection may be correct, and
         // holders depend on them.

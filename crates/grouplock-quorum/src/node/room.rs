@@ -190,7 +190,7 @@ impl Room {
     /// Follows the stages by their records.
     fn observe(&mut self, now: Time, record: &Record, metrics: &Metrics) {
         match record {
-            Record::Vote(_) => drop(metrics.votes.fetch_add(1, Relaxed)),
+            Record::Vote(_) => _ = metrics.votes.fetch_add(1, Relaxed),
             Record::Wanting { .. }
             | Record::Returned(_)
             | Record::Left { .. }

@@ -65,7 +65,7 @@ pub const FORMAT: u32 = 1;
 
 /// Borrowed when it is written, owned when it is read.
 #[derive(Serialize, Deserialize)]
-enum Entry<'a> {
+enum LogEntry<'a> {
     Head(Cow<'a, Head>),
     Room(Cow<'a, str>, Cow<'a, Durable>),
     Record(Cow<'a, str>, Cow<'a, Record>),
@@ -96,7 +96,7 @@ impl Facts {
     fn apply(&mut self, fact: Fact) {
         match fact {
             Fact::Memory(memory) => self.memory = memory,
-            Fact::Peer(peer, memory) => drop(self.peers.insert(peer, memory)),
+            Fact::Peer(peer, memory) => _ = self.peers.insert(peer, memory),
             Fact::Floor(floor) => self.floor = floor.max(self.floor),
         }
     }
@@ -262,7 +262,7 @@ impl Storage {
 
     /// Writes a fact to disk.
     pub fn note(&mut self, fact: Fact) -> Result<(), StorageError> {
-        self.write(&[Entry::Fact(fact)])?;
+        self.write(&[LogEntry::Fact(fact)])?;
         self.facts.apply(fact);
         Ok(())
     }
@@ -270,8 +270,8 @@ impl Storage {
     /// Forgets rooms. All their numbers are at most `highest`.
     pub fn retire(&mut self, rooms: &[Arc<str>], highest: u64) -> Result<(), StorageError> {
         let floor = Fact::Floor(highest);
-        let retired = rooms.iter().map(|room| Entry::Retired(Cow::Borrowed(&**room)));
-        self.write(&[Entry::Fact(floor)].into_iter().chain(retired).collect::<Vec<_>>())?;
+        let retired = rooms.iter().map(|room| LogEntry::Retired(Cow::Borrowed(&**room)));
+        self.write(&[LogEntry::Fact(floor)].into_iter().chain(retired).collect::<Vec<_>>())?;
         self.facts.apply(floor);
         for room in rooms {
             self.rooms.remove(room);
@@ -280,7 +280,7 @@ impl Storage {
     }
 
     /// Appends, flushes and seals. Returns how long the flush took.
-    fn write(&mut self, entries: &[Entry<'_>]) -> Result<Duration, StorageError> {
+    fn write(&mut self, entries: &[LogEntry<'_>]) -> Result<Duration, StorageError> {
         let path = self.directory.join("log");
         self.append(entries, &path)?;
         let began = Instant::now();
@@ -303,7 +303,7 @@ impl Storage {
         Ok(took)
     }
 
-    fn append(&mut self, entries: &[Entry<'_>], path: &Path) -> Result<(), StorageError> {
+    fn append(&mut self, entries: &[LogEntry<'_>], path: &Path) -> Result<(), StorageError> {
         self.buffer.clear();
         batch(&mut self.buffer, self.next, entries, path)?;
         self.file.write_all(&self.buffer).map_err(io_error("write", path))?;
@@ -349,8 +349,8 @@ impl Storage {
     }
 }
 
-fn record<'a>(room: &'a str, record: &'a Record) -> Entry<'a> {
-    Entry::Record(Cow::Borrowed(room), Cow::Borrowed(record))
+fn record<'a>(room: &'a str, record: &'a Record) -> LogEntry<'a> {
+    LogEntry::Record(Cow::Borrowed(room), Cow::Borrowed(record))
 }
 
 fn io_error(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StorageError {
@@ -371,7 +371,7 @@ fn lock(directory: &Path) -> Result<Flock<File>, StorageError> {
 fn batch(
     bytes: &mut Vec<u8>,
     number: u64,
-    entries: &[Entry<'_>],
+    entries: &[LogEntry<'_>],
     path: &Path,
 ) -> Result<(), StorageError> {
     let payload = postcard::to_allocvec(entries).map_err(io::Error::other);
@@ -408,8 +408,9 @@ fn write_anew(
 ) -> Result<New, StorageError> {
     let new = directory.join("log.new");
     let mut bytes = Vec::new();
-    let head = [Entry::Head(Cow::Borrowed(head))];
-    let first: Vec<_> = head.into_iter().chain(facts.all().into_iter().map(Entry::Fact)).collect();
+    let head = [LogEntry::Head(Cow::Borrowed(head))];
+    let first: Vec<_> =
+        head.into_iter().chain(facts.all().into_iter().map(LogEntry::Fact)).collect();
     batch(&mut bytes, 0, &first, &new)?;
     let mut next = 1;
     let beside: Vec<_> = rooms.iter().map(|(room, durable)| (room, durable.beside())).collect();
@@ -417,7 +418,7 @@ fn write_anew(
         beside.iter().flat_map(|(room, records)| records.iter().map(|it| record(room, it)));
     let entries = rooms
         .iter()
-        .map(|(room, durable)| Entry::Room(Cow::Borrowed(&**room), Cow::Borrowed(durable)));
+        .map(|(room, durable)| LogEntry::Room(Cow::Borrowed(&**room), Cow::Borrowed(durable)));
     let entries: Vec<_> = entries.chain(beside).collect();
     for chunk in entries.chunks(ROOMS_PER_BATCH) {
         batch(&mut bytes, next, chunk, &new)?;
@@ -456,8 +457,8 @@ fn read(bytes: &[u8], path: &Path, expected: &Head) -> Result<Contents, StorageE
         return Err(not_a_log("it does not begin with a head"));
     };
     match head.as_slice() {
-        [Entry::Head(head), ..] if **head == *expected => {}
-        [Entry::Head(head), ..] => {
+        [LogEntry::Head(head), ..] if **head == *expected => {}
+        [LogEntry::Head(head), ..] => {
             return Err(StorageError::Foreign {
                 path: path.to_owned(),
                 found: head.to_string(),
@@ -469,7 +470,7 @@ fn read(bytes: &[u8], path: &Path, expected: &Head) -> Result<Contents, StorageE
     let mut rooms: BTreeMap<Arc<str>, Durable> = BTreeMap::new();
     let mut facts = Facts::default();
     for entry in head {
-        if let Entry::Fact(fact) = entry {
+        if let LogEntry::Fact(fact) = entry {
             facts.apply(fact);
         }
     }
@@ -484,15 +485,15 @@ fn read(bytes: &[u8], path: &Path, expected: &Head) -> Result<Contents, StorageE
         sealed = entries.is_empty();
         for entry in entries {
             match entry {
-                Entry::Head(_) => return Err(not_a_log("it has a second head")),
-                Entry::Room(room, durable) => {
+                LogEntry::Head(_) => return Err(not_a_log("it has a second head")),
+                LogEntry::Room(room, durable) => {
                     rooms.insert(room.into(), durable.into_owned());
                 }
-                Entry::Record(room, record) => {
+                LogEntry::Record(room, record) => {
                     rooms.entry(room.into()).or_default().apply(record.into_owned());
                 }
-                Entry::Fact(fact) => facts.apply(fact),
-                Entry::Retired(room) => drop(rooms.remove(&*room)),
+                LogEntry::Fact(fact) => facts.apply(fact),
+                LogEntry::Retired(room) => _ = rooms.remove(&*room),
             }
         }
         (at, next) = (end, next + 1);
@@ -501,7 +502,7 @@ fn read(bytes: &[u8], path: &Path, expected: &Head) -> Result<Contents, StorageE
 }
 
 /// The batch at `at`, and its end; `None` if there is no good batch, or none with that number.
-fn take(bytes: &[u8], at: usize, number: Option<u64>) -> Option<(Vec<Entry<'static>>, usize)> {
+fn take(bytes: &[u8], at: usize, number: Option<u64>) -> Option<(Vec<LogEntry<'static>>, usize)> {
     let (head, rest) = bytes.get(at..)?.split_first_chunk::<HEAD>()?;
     let (mark, head) = head.split_first_chunk::<4>()?;
     let (length, head) = head.split_first_chunk::<4>()?;

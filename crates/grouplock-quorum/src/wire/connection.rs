@@ -167,7 +167,7 @@ async fn read_all<S: Stream>(
         };
         match frame {
             // If there is no room, enough other frames show that we are alive.
-            Frame::Ping => drop(outbox.push(Frame::Pong)),
+            Frame::Ping => _ = outbox.push(Frame::Pong),
             Frame::Refused { reason } => return End::RefusedUs(reason),
             frame => {
                 if let Err(reason) = take.take(frame).await {

@@ -113,7 +113,7 @@ impl Cluster {
 }
 
 #[test]
-fn in_order_nobody_enters_before_who_came_before_for_another_session() {
+fn in_order_nobody_enters_before_an_earlier_request_for_another_session() {
     for names in [["a", "b", "c"], ["a", "c", "b"], ["s", "t", "u"], ["x", "y", "z"]] {
         let [a, b, c] = names;
         let mut cluster = Cluster::in_order();
@@ -156,7 +156,7 @@ fn a_better_claim_joins_and_a_worse_one_waits() {
 }
 
 #[test]
-fn when_nobody_competes_any_more_who_waits_is_let_in() {
+fn when_nobody_competes_any_more_waiters_are_admitted() {
     // Sessions with the same home as the one inside, and with other homes.
     for other in ["b", "c", "d", "e", "f", "g"] {
         for admission in [Admission::InOrder, Admission::Together] {
@@ -172,7 +172,7 @@ fn when_nobody_competes_any_more_who_waits_is_let_in() {
 }
 
 #[test]
-fn who_is_out_before_those_inside_may_join() {
+fn a_request_that_ends_before_the_holders_may_join() {
     let mut cluster = Cluster::in_order();
     let first = cluster.ask("a", 0, Some(Duration::from_secs(10)));
     cluster.ask("b", 0, None);
@@ -183,7 +183,7 @@ fn who_is_out_before_those_inside_may_join() {
 
 /// The time of its messages counts: the paper's tc, which each process has for itself.
 #[test]
-fn who_is_far_away_has_less_time_to_stay() {
+fn a_distant_process_has_less_time_to_stay() {
     let mut cluster = Cluster::in_order();
     let first = cluster.ask("a", 0, Some(Duration::from_secs(10)));
     cluster.ask("b", 0, None);

@@ -62,7 +62,7 @@ fn an_owner_is_asked_for_its_vote_once_per_grant_and_for_the_sake_of_better_ones
 }
 
 #[test]
-fn an_owner_that_can_be_reached_again_is_asked_for_its_vote_only_if_somebody_ranks_before_it() {
+fn an_owner_that_can_be_reached_again_is_asked_for_its_vote_only_if_a_group_ranks_before_it() {
     let mut arbiter = member(Admission::Together);
     request(&mut arbiter, 1, 5);
     request(&mut arbiter, 2, 4);
@@ -82,7 +82,7 @@ fn a_member_that_has_never_run_has_nothing_to_say() {
 
 /// A waiter asks again and again, because an answer may have been lost.
 #[test]
-fn who_asks_again_keeps_its_place_in_the_queue() {
+fn a_request_that_is_repeated_keeps_its_position() {
     let coterie = Arc::new(Coterie::plane(3).unwrap());
     let precedence = Precedence::Aged { weight: Duration::ZERO };
     let settings = Settings { precedence, ..Settings::default() };

@@ -45,7 +45,7 @@ fn a_good_one_says_what_it_means() {
 }
 
 #[test]
-fn who_enters_with_a_stage_is_a_choice_of_its_own() {
+fn the_rule_of_admission_is_a_choice_of_its_own() {
     for (policy, admission, means) in [
         ("priority:10s", None, Admission::InOrder),
         ("priority:10s", Some("together"), Admission::Together),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use grouplock_quorum::{
-    Coterie, Dead, Death, Durable, Member, MemberId, Output, Process, ProcessId, ProcessState,
-    Settings, Time, home,
+    Coterie, DeadProcess, Death, Durable, Member, MemberId, Output, Process, ProcessId,
+    ProcessState, Settings, Time, home,
 };
 
 const LEASE: Duration = Duration::from_secs(8);
@@ -139,7 +139,7 @@ fn sessions() -> [String; 3] {
 }
 
 #[test]
-fn the_next_stage_is_told_with_session_and_process_and_the_one_after_is_not() {
+fn the_next_stage_learns_session_and_process_and_the_one_after_does_not() {
     let [a, b, c] = sessions();
     let mut world = World::new();
     let victim = world.ask(&a);
@@ -147,7 +147,7 @@ fn the_next_stage_is_told_with_session_and_process_and_the_one_after_is_not() {
     world.dead.insert(ProcessId(victim as u64));
     let (first, second) = (world.ask(&b), world.ask(&b));
     world.until_inside(first);
-    let who = Some(Dead { session: a.clone(), pid: 100 + victim as u32 });
+    let who = Some(DeadProcess { session: a.clone(), pid: 100 + victim as u32 });
     for told in [first, second] {
         let death = world.recovered(told).expect("everybody of the next stage is told");
         assert_eq!((death.epoch, &death.who), (epoch, &who));
@@ -168,7 +168,7 @@ fn the_next_stage_is_told_with_session_and_process_and_the_one_after_is_not() {
 }
 
 #[test]
-fn who_joins_the_stage_of_the_dead_is_told_and_the_next_stage_too() {
+fn a_process_that_joins_the_stage_of_the_dead_learns_of_it_and_the_next_stage_too() {
     let [a, b, _] = sessions();
     let mut world = World::new();
     let (survivor, epoch) = world.survivor_beside_victim(&a);
@@ -188,7 +188,7 @@ fn who_joins_the_stage_of_the_dead_is_told_and_the_next_stage_too() {
 /// A process that is admitted after its withdrawal reads no report. The next process gets the
 /// report.
 #[test]
-fn a_stage_in_which_nobody_looked_does_not_count_as_told() {
+fn a_stage_in_which_nobody_looked_does_not_count_as_reported() {
     let [a, b, c] = sessions();
     let mut world = World::new();
     let victim = world.ask(&a);
@@ -206,7 +206,7 @@ fn a_stage_in_which_nobody_looked_does_not_count_as_told() {
 
 /// The home is gone with its data. The others only know that a death is possible.
 #[test]
-fn a_home_that_is_gone_with_its_stage_is_told_of() {
+fn a_home_that_is_gone_with_its_stage_is_reported() {
     let [a, b, c] = sessions();
     let mut world = World::new();
     let victim = world.ask(&a);

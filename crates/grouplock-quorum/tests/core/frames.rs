@@ -11,8 +11,8 @@ use grouplock_quorum::wire::{
     PastStage, Peer, Reader, Reason, Recall, Role, Seen, Stage, Versions, Waiter, Welcome, encode,
 };
 use grouplock_quorum::{
-    Dead, Death, Died, GroupMessage, MemberId, PeerMessage, Precedence, ProcessId, ProcessMessage,
-    Rank, Settings, Time,
+    DeadProcess, Death, GroupMessage, KnownDeath, MemberId, PeerMessage, Precedence, ProcessId,
+    ProcessMessage, Rank, Settings, Time,
 };
 
 /// The bytes of the newest version.
@@ -52,7 +52,7 @@ fn frames() -> Vec<Frame> {
         Frame::Hello(Hello { cluster, role, now, versions: Versions { lowest: 3, highest: 3 } })
     };
     let memory = Memory { generation: 1, id: 96 };
-    let who = Some(Dead { session: "B".to_owned(), pid: 4712 });
+    let who = Some(DeadProcess { session: "B".to_owned(), pid: 4712 });
     let death = Death { epoch: 38, noticed: time(1000), who };
     let seen = |seen| Frame::Seen { question: 5, seen };
     let mut frames = vec![
@@ -116,7 +116,7 @@ fn frames() -> Vec<Frame> {
             epoch: 40,
             heard: time(1010),
             rival: Some(claim),
-            died: Some(Died { death: death.clone(), told: true }),
+            died: Some(KnownDeath { death: death.clone(), reported: true }),
         },
         PeerMessage::Inquire { stage: 9, grant: 3, rival: claim, again: false },
         PeerMessage::Contested { stage: 9, grant: 3, rival: None, again: true },
@@ -181,7 +181,7 @@ async fn the_newest_version_is_what_its_file_says() {
 
 /// A peer of the version before is understood in that version, and understands why it is refused.
 #[tokio::test]
-async fn the_version_before_is_told_that_it_is_too_old() {
+async fn the_version_before_is_refused_as_too_old() {
     let mut reader = Reader::new(BEFORE);
     for _ in 0..2 {
         let Some(Frame::Hello(hello)) = reader.next().await.unwrap() else { panic!("no Hello") };

@@ -161,7 +161,7 @@ fn a_home_that_is_cut_off_stops_its_processes_before_its_votes_are_given_away() 
 
 /// While an arbiter is away, another votes in its place, also for a stage under way.
 #[test]
-fn who_is_inside_stays_inside_when_an_arbiter_is_gone() {
+fn a_holder_stays_inside_when_an_arbiter_is_gone() {
     for votes in [Votes::AnyQuorum, Votes::OwnQuorum] {
         let mut world = World::new(votes);
         world.ask(0);
@@ -181,7 +181,7 @@ fn who_is_inside_stays_inside_when_an_arbiter_is_gone() {
 
 /// Before the restart, the requests of the home carried later times than after it.
 #[test]
-fn a_clock_that_goes_back_over_a_restart_lets_nobody_in_beside_who_is_inside() {
+fn a_clock_that_goes_back_over_a_restart_admits_nobody_beside_a_holder() {
     let mut world = World::new(Votes::AnyQuorum);
     world.ahead[0] = LEASE * 4;
     world.ask(0);

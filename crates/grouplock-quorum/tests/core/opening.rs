@@ -13,7 +13,7 @@ async fn check(theirs: [u8; 8]) -> Result<(), BadOpening> {
 }
 
 #[tokio::test]
-async fn another_version_is_told_from_another_protocol() {
+async fn another_version_differs_from_another_protocol() {
     assert!(check(opening()).await.is_ok());
     let stale = check(*b"GBPLK\0\x09\0").await.unwrap_err();
     assert_eq!(stale.to_string(), "it begins with handshake 9, expected handshake 2");

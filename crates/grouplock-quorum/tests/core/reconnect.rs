@@ -76,6 +76,7 @@ fn a_request_and_its_answer() {
     assert_eq!(three.entered, [ProcessId(7)]);
 }
 
+/// A RELEASE that was lost is sent again: the next group gets the vote.
 #[test]
 fn a_release() {
     let mut three = Three::new();

@@ -100,7 +100,7 @@ fn members_that_stop_and_lose_their_disks_break_nothing_and_stop_nobody() {
         assert!(report.waiting.is_empty(), "{members}: {:?} wait", report.waiting);
         let Report { restarts: again, lost_disks: lost, alarms, losses, .. } = report;
         println!(
-            "{members} members: {again} restarts, {lost} lost disks, {} deaths told, {alarms} alarms, {losses} lost places",
+            "{members} members: {again} restarts, {lost} lost disks, {} deaths told, {alarms} alarms, {losses} lost holdings",
             report.deaths
         );
         restarts += again;
@@ -112,7 +112,7 @@ fn members_that_stop_and_lose_their_disks_break_nothing_and_stop_nobody() {
 
 /// Without lost messages, a death is reported once and nothing else is reported.
 #[test]
-fn deaths_are_told_once() {
+fn deaths_are_reported_once() {
     let mut deaths = 0;
     for (seed, members) in [(1, 3), (2, 7), (3, 13)] {
         let load = Load { loss: 0, duplication: 0, deaths: 30, ..hostile(members, 100) };

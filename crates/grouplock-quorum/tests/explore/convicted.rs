@@ -87,12 +87,12 @@ fn defect_7_the_next_stage_is_started_for_the_wrong_reason() {
 }
 
 #[test]
-fn defect_8_those_inside_are_mixed_with_those_who_wait() {
+fn defect_8_holders_are_mixed_with_waiters() {
     convict("8", with(LeftIn::Inside, &[LONG]), BEHIND);
 }
 
 #[test]
-fn defect_9_who_is_alone_is_kept_waiting() {
+fn defect_9_a_lone_request_is_kept_waiting() {
     let processes = || vec![SECOND, LONG];
     let alone = Printed { processes: processes(), ..with(LeftIn::Alone, &[]) };
     convict("9", alone, "who is alone lets everyone in");

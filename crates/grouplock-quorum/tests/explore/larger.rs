@@ -1,4 +1,5 @@
-//! The explorations that take minutes, each a test of its own: one that does not end hides no other.
+//! The explorations that take minutes, each a test of its own: one that does not end hides no
+//! other.
 
 use grouplock_quorum::{Admission, Coterie};
 
@@ -39,7 +40,7 @@ fn larger_a_restart_that_is_noticed() {
 
 #[test]
 #[ignore = "takes minutes; cargo xtask soak runs it"]
-fn larger_giving_up_and_a_message_twice() {
+fn larger_withdrawing_and_a_message_twice() {
     let mixed = Scenario { cancel: true, duplicates: 1, ..Scenario::new(triangle(), &rising()) };
     holds("3 groups, giving up, a message twice", &mixed, &[ALL, YIELDS]);
 }
@@ -72,7 +73,7 @@ fn larger_leases_and_a_lost_memory() {
 
 #[test]
 #[ignore = "takes minutes; cargo xtask soak runs it"]
-fn larger_processes_that_give_up_and_a_loss() {
+fn larger_processes_that_withdraw_and_a_loss() {
     let lost = Scenario { losses: 1, patience: 6, ..Scenario::new(triangle(), &two()) };
     let lost = Scenario { cancel: true, direct: false, ..lost };
     holds("2 groups, processes, giving up, a loss", &lost, &[ALL, YIELDS]);

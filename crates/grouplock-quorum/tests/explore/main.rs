@@ -50,6 +50,7 @@ fn two() -> [Plan; 2] {
     [at(0), at(1).priority(1)]
 }
 
+/// Three groups compete for one stage each. Messages may be reordered or arrive twice.
 #[test]
 fn three_groups() {
     let base = Scenario::new(triangle(), &rising());
@@ -73,7 +74,7 @@ fn three_groups_that_come_back() {
 }
 
 #[test]
-fn who_waits_may_give_up() {
+fn waiters_may_withdraw() {
     let scenario = Scenario { cancel: true, ..Scenario::new(triangle(), &rising()) };
     holds("3 groups, giving up", &scenario, &[ALL, YIELDS]);
     let scenario = Scenario { duplicates: 1, ..Scenario::new(triangle(), &two()) };
@@ -104,6 +105,7 @@ fn with_processes_at_a_distance() {
     holds("processes: one comes back, giving up", &back, &[ALL, YIELDS]);
 }
 
+/// Admission in order: three groups, processes that share a session, and a restart.
 #[test]
 fn in_order() {
     let in_order = |scenario| Scenario { admission: Admission::InOrder, ..scenario };
@@ -158,7 +160,7 @@ fn connections_break() {
 
 /// A process that joins a stage under way is remembered like the first ones.
 #[test]
-fn a_home_starts_again_after_somebody_has_joined() {
+fn a_home_starts_again_after_a_process_has_joined() {
     let joining = [at(0), at(0), at(1).priority(1)];
     let joining = Scenario { crashes: 1, patience: 6, ..Scenario::new(triangle(), &joining) };
     holds("2 of one session, 1 other, a restart", &joining, &[ALL, YIELDS, SHARE]);
@@ -177,7 +179,7 @@ fn in_line(admission: Admission, precedence: Precedence) -> Scenario {
 }
 
 #[test]
-fn who_is_best_is_first_also_when_others_give_up() {
+fn the_best_claim_is_first_also_when_others_withdraw() {
     let in_order = in_line(Admission::InOrder, Precedence::Static);
     holds("2 of one session, 2 others, one gives up", &in_order, &[ALL, YIELDS, FIRST]);
 }
@@ -189,7 +191,7 @@ const AGED: Precedence = Precedence::Aged { weight: Duration::from_micros(2) };
 /// can be the best. Links are ordered, as those of the transport: if RELEASE overtakes the next
 /// REQUEST of its group, an arbiter votes before it knows the best.
 #[test]
-fn who_is_best_is_first_with_aged_priorities_too() {
+fn the_best_claim_is_first_with_aged_priorities_too() {
     let line = [at(0).priority(2), at(0).patient(), at(1).priority(1).patient()];
     for admission in [Admission::InOrder, Admission::Together] {
         let base = Scenario { cancel: true, ordered: true, ..Scenario::new(triangle(), &line) };

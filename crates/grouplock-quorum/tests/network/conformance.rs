@@ -145,7 +145,7 @@ fn victim() {
 
 /// The loss is caused by stopping a member, which the other cases need.
 fn subject(test: &str) -> OnCluster {
-    if test.ends_with("a_loss_is_told") {
+    if test.ends_with("a_loss_is_reported") {
         return OnCluster::start(options(3));
     }
     THREE.get()
@@ -176,8 +176,8 @@ mod seven {
     }
 
     #[test]
-    fn a_withdrawal_lets_those_behind_in() {
-        holds("a_withdrawal_lets_those_behind_in");
+    fn a_withdrawal_admits_the_requests_behind() {
+        holds("a_withdrawal_admits_the_requests_behind");
     }
 }
 

@@ -33,7 +33,7 @@ fn client_at(cluster: &Cluster, id: usize) -> Raw {
 
 /// The paper's mode.
 #[test]
-fn a_dead_member_stops_those_who_need_its_vote_if_only_their_own_quorum_counts() {
+fn a_dead_member_stops_the_groups_that_need_its_vote_if_only_their_own_quorum_counts() {
     dead_member("own");
 }
 
@@ -158,7 +158,7 @@ fn a_home_that_comes_back_still_has_those_inside() {
 
 /// Without this result the test above would show nothing.
 #[test]
-fn a_home_that_forgets_who_is_inside_is_caught() {
+fn a_home_that_forgets_its_holders_is_caught() {
     assert!(lets_in_twice(Some("inside")));
 }
 
@@ -234,7 +234,7 @@ fn a_client_that_connects_again_keeps_its_place() {
 }
 
 #[test]
-fn a_member_that_is_told_to_end_says_so() {
+fn a_member_that_must_end_says_so() {
     let mut cluster = start(Options::new(3));
     let mut client = client_at(&cluster, 0);
     assert_eq!(cluster.stop(0), Some(0));

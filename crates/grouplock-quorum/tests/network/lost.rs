@@ -40,7 +40,7 @@ fn renew(client: &mut Raw, process: u64) -> Instant {
 /// Member 1 has voted for the stage of member 0. It is killed and loses its data. Then it is asked
 /// for its vote again.
 #[test]
-fn a_member_that_has_lost_its_data_lets_nobody_in_beside_who_is_inside() {
+fn a_member_that_has_lost_its_data_admits_nobody_beside_a_holder() {
     let mut cluster = start();
     let mut inside = client_at(&cluster, 0);
     inside.ask("room", &session_at(0, 3), 1).unwrap();
@@ -108,7 +108,7 @@ fn a_home_that_has_lost_its_data_says_so_to_those_inside() {
 
 /// A client cannot reach a home.
 #[test]
-fn who_waits_gives_a_home_a_quarter_of_a_lease_and_who_does_not_turns_away_at_once() {
+fn a_waiter_gives_a_home_a_quarter_of_a_lease_and_a_try_gives_it_no_time() {
     const QUARTER: Duration = Duration::from_secs(4);
     let mut cluster = Cluster::start(Options { lease: "16s", ..Options::new(3) });
     cluster.wait_connected();
@@ -226,7 +226,7 @@ fn passes_beside_one_holder(passes: u64) {
 }
 
 #[test]
-fn who_has_left_beside_a_holder_has_left_after_a_restart() {
+fn a_process_that_left_beside_a_holder_has_left_after_a_restart() {
     passes_beside_one_holder(2_000);
 }
 

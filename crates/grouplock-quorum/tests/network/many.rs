@@ -102,18 +102,18 @@ fn status_of(rooms: u64) {
 }
 
 #[test]
-fn all_rooms_are_looked_at() {
+fn all_rooms_are_checked() {
     status_of(500);
 }
 
 #[test]
 #[ignore = "takes long; cargo xtask soak runs it"]
-fn larger_as_many_rooms_as_there_can_be_are_looked_at() {
+fn larger_as_many_rooms_as_there_can_be_are_checked() {
     status_of(65_536);
 }
 
 #[test]
-fn clients_that_are_too_many_are_told_so_and_members_are_not() {
+fn clients_that_are_too_many_are_refused_and_members_are_not() {
     raise_own_limit();
     let mut cluster = Cluster::prepare(Options::new(3));
     cluster.descriptors.insert(0, 128);

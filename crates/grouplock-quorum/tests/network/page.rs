@@ -30,7 +30,7 @@ fn text(browser: &Browser, selector: &str) -> String {
 }
 
 #[test]
-fn the_page_shows_who_is_inside_who_waits_votes_and_what_was() {
+fn the_page_shows_holders_waiters_votes_and_past_stages() {
     let mut cluster = Cluster::start(Options::new(3));
     cluster.wait_connected();
     let Some(browser) = browser("status") else { return };

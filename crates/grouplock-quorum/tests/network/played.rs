@@ -188,7 +188,7 @@ fn to_see_whether_a_room_exists_members_are_asked_about_that_room() {
 }
 
 #[test]
-fn members_are_asked_about_a_room_once_for_all_who_want_to_know() {
+fn members_are_asked_about_a_room_once_for_all_requests() {
     const THREADS: usize = 100;
     let member = Member::start();
     for (name, looks) in [("known", 0), ("unknown", THREADS / 4)] {

@@ -50,7 +50,7 @@ fn members_are_upgraded_one_after_the_other() {
 
 /// The bytes that the last release sends.
 #[test]
-fn a_member_and_a_client_of_the_version_before_are_told_so() {
+fn a_member_and_a_client_of_the_version_before_get_the_reason() {
     let before = include_bytes!("../core/frames/version-2.bin");
     let cluster = Cluster::start(Options::new(3));
     let mut hellos = before.as_slice();
@@ -161,7 +161,7 @@ fn a_member_whose_clock_stood_still_sets_it_by_itself() {
 }
 
 #[test]
-fn health_is_told() {
+fn health_is_reported() {
     let cluster = Cluster::start(Options::new(1));
     assert_eq!(cluster.get(0, "/healthz"), "ok\n");
     let elsewhere = "GET /healthy HTTP/1.1\r\nHost: localhost\r\n\r\n";

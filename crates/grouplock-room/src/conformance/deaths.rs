@@ -33,7 +33,7 @@ fn is_there(seen: &Snapshot, pid: u32) -> bool {
     phases.flat_map(|phase| &phase.members).any(|member| member.pid == pid)
 }
 
-pub(super) fn a_dead_holder_is_replaced_and_told_of(subject: &dyn Subject) {
+pub(super) fn a_death_is_reported_to_the_next_holder(subject: &dyn Subject) {
     let room = open(subject, "dead holder");
     let before = room.enter("s").expect("it is empty").epoch();
     let Some(victim) = victim(subject, &room, "dead holder", "s") else { return };
@@ -53,7 +53,7 @@ pub(super) fn a_dead_holder_is_replaced_and_told_of(subject: &dyn Subject) {
         for guard in &guards {
             assert!(guard.epoch() > seen.epoch, "the epoch grows over a death");
             let told = guard.recovered();
-            if !room.capabilities().tells_deaths {
+            if !room.capabilities().reports_deaths {
                 assert_eq!(told, None, "the capabilities deny that it tells");
                 continue;
             }
@@ -61,7 +61,7 @@ pub(super) fn a_dead_holder_is_replaced_and_told_of(subject: &dyn Subject) {
             assert_eq!((told.epoch, told.session.as_str(), told.pid), (seen.epoch, "s", pid));
         }
         let joined = room.request("t").timeout(subject.soon()).enter().expect("it is shared");
-        assert_eq!(joined.recovered().is_some(), room.capabilities().tells_deaths);
+        assert_eq!(joined.recovered().is_some(), room.capabilities().reports_deaths);
     });
     let next = room.request("u").timeout(subject.soon()).enter().expect("it is empty");
     if room.capabilities().acknowledge {
@@ -103,7 +103,7 @@ pub(super) fn survivors_of_a_phase_keep_it(subject: &dyn Subject) {
     assert_eq!(inside.standing(), crate::Standing::Held);
     inside.leave().expect("it can be left");
     let next = room.request("t").timeout(subject.soon()).enter().expect("it is empty");
-    assert_eq!(next.recovered().is_some(), room.capabilities().tells_deaths);
+    assert_eq!(next.recovered().is_some(), room.capabilities().reports_deaths);
     drop(next);
     assert_empty(subject, &room);
 }

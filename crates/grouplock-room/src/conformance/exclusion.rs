@@ -133,7 +133,7 @@ pub(super) fn an_owned_guard_outlives_its_handle(subject: &dyn Subject) {
     other.request("t").timeout(subject.soon()).enter().expect("it is empty").leave().expect("left");
 }
 
-pub(super) fn the_snapshot_shows_who_is_there(subject: &dyn Subject) {
+pub(super) fn the_snapshot_shows_holders_and_waiters(subject: &dyn Subject) {
     let room = open(subject, "snapshot");
     let empty = snapshot(&room);
     assert_eq!((empty.room.as_str(), empty.holders(), empty.waiters()), ("snapshot", 0, 0));
@@ -171,7 +171,7 @@ pub(super) fn the_snapshot_shows_who_is_there(subject: &dyn Subject) {
     assert_empty(subject, &room);
 }
 
-pub(super) fn the_watch_tells_the_end(subject: &dyn Subject) {
+pub(super) fn the_watch_reports_the_end(subject: &dyn Subject) {
     let room = open(subject, "watch");
     let guard = room.enter("s").expect("it is empty");
     assert_eq!(guard.standing(), Standing::Held);
@@ -196,7 +196,7 @@ fn signals() -> nix::sys::signal::SigSet {
 #[cfg(not(unix))]
 fn signals() {}
 
-pub(super) fn a_loss_is_told(subject: &dyn Subject) {
+pub(super) fn a_loss_is_reported(subject: &dyn Subject) {
     let room = open(subject, "loss");
     let guard = room.enter("s").expect("it is empty");
     let watch = guard.watch();

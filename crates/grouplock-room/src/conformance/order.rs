@@ -52,7 +52,7 @@ pub(super) fn fifo_serves_conflicting_requests_in_order(subject: &dyn Subject) {
     assert_eq!(log[0].2, log[1].2, "both were one phase");
 }
 
-pub(super) fn fifo_lets_nobody_pass_a_waiter(subject: &dyn Subject) {
+pub(super) fn fifo_admits_no_request_before_a_waiter(subject: &dyn Subject) {
     let room = open(subject, "fifo passing");
     let log = Mutex::new(Vec::new());
     let inside = room.enter("a").expect("it is empty");

@@ -70,7 +70,7 @@ pub(super) fn a_moment_in_the_past_is_no_patience(subject: &dyn Subject) {
     room.request("t").timeout(Duration::MAX).enter().expect("it is empty").leave().expect("left");
 }
 
-pub(super) fn progress_is_told_and_can_end_the_wait(subject: &dyn Subject) {
+pub(super) fn progress_is_reported_and_can_end_the_wait(subject: &dyn Subject) {
     let room = open(subject, "progress");
     let inside = room.enter("s").expect("it is empty");
     let mut calls = 0;
@@ -96,7 +96,7 @@ pub(super) fn progress_is_told_and_can_end_the_wait(subject: &dyn Subject) {
     assert_empty(subject, &room);
 }
 
-pub(super) fn a_withdrawal_lets_those_behind_in(subject: &dyn Subject) {
+pub(super) fn a_withdrawal_admits_the_requests_behind(subject: &dyn Subject) {
     let room = open(subject, "withdrawal");
     let inside = room.enter("s").expect("it is empty");
     let enough = AtomicBool::new(false);

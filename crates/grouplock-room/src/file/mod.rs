@@ -53,7 +53,7 @@ impl Backend for Arc<FileRoom> {
             batch: true,
             priority: true,
             leases: false,
-            tells_deaths: true,
+            reports_deaths: true,
             acknowledge: true,
             alone: true,
             at_most: true,

@@ -68,7 +68,7 @@ fn a_grant_that_nobody_took_is_given_back() {
 }
 
 #[test]
-fn a_refusal_is_told_once_and_ends_nothing_at_the_servers() {
+fn a_refusal_is_reported_once_and_ends_nothing_at_the_servers() {
     let (pending, desk, end) = pair(Patience::None);
     desk.failed(RoomError::Withdrawn);
     assert!(matches!(pending.submitted(), Err(RoomError::Withdrawn)));
@@ -86,7 +86,7 @@ fn a_lease_that_ran_out_stays_so() {
 }
 
 #[test]
-fn who_lost_a_lease_knows_how_long_the_others_are_kept_out() {
+fn a_holder_that_lost_a_lease_knows_how_long_others_are_kept_out() {
     let (holding, desk, _end) = inside(Some(Duration::from_millis(10)));
     desk.grace(Duration::from_secs(60));
     let end = holding.watch().valid_until().expect("it has a lease");

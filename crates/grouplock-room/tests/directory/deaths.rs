@@ -46,7 +46,7 @@ fn a_phase_is_remembered_with_the_deaths_in_it() {
 }
 
 #[test]
-fn whoever_joins_a_phase_after_a_death_in_it_is_told() {
+fn a_holder_that_joins_a_phase_after_a_death_in_it_learns_of_it() {
     let scratch = Scratch::new();
     let room = open(&scratch);
     let inside = room.enter("s").expect("it is empty");
@@ -65,7 +65,7 @@ fn whoever_joins_a_phase_after_a_death_in_it_is_told() {
 }
 
 #[test]
-fn all_deaths_are_told_until_they_are_acknowledged_and_no_later_one_with_them() {
+fn all_deaths_are_reported_until_they_are_acknowledged_and_no_later_one_with_them() {
     let scratch = Scratch::new();
     let room = open(&scratch);
     let mut dead = Vec::new();

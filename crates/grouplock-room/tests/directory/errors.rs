@@ -57,7 +57,7 @@ fn a_foreign_file_is_left_untouched() {
 }
 
 #[test]
-fn another_version_is_told_apart() {
+fn another_version_is_an_error_of_its_own() {
     let scratch = Scratch::new();
     drop(open(&scratch).expect("it can be made"));
     let writable = OpenOptions::new().write(true).open(file(&scratch)).expect("it is ours");
@@ -67,7 +67,7 @@ fn another_version_is_told_apart() {
 }
 
 #[test]
-fn a_corrupt_header_is_told() {
+fn a_corrupt_header_is_reported() {
     let scratch = Scratch::new();
     drop(open(&scratch).expect("it can be made"));
     let writable = OpenOptions::new().write(true).open(file(&scratch)).expect("it is ours");
@@ -183,7 +183,7 @@ fn a_state_that_makes_no_sense_closes_the_room_for_all() {
 }
 
 #[test]
-fn whoever_waits_learns_that_the_room_is_gone() {
+fn a_waiter_learns_that_the_room_is_gone() {
     let scratch = Scratch::new();
     let room = open(&scratch).expect("made");
     let inside = room.enter("s").expect("it is empty");
@@ -383,7 +383,7 @@ fn unprivileged_actor() {
 }
 
 #[test]
-fn no_permission_is_told() {
+fn no_permission_is_reported() {
     let scratch = Scratch::new();
     fs::set_permissions(scratch.path(), Permissions::from_mode(0o755)).expect("it is ours");
     if let Some(said) = unprivileged(&scratch, "open as nobody") {
@@ -439,7 +439,7 @@ impl Drop for Mounted {
 }
 
 #[test]
-fn no_space_is_told_and_nothing_left_behind() {
+fn no_space_is_reported_and_nothing_left_behind() {
     let scratch = Scratch::new();
     let Some(mounted) = Mounted::new(&scratch, "size=16k") else { return };
     let said = message(Room::open(mounted.0.as_path(), "room"));
@@ -459,7 +459,7 @@ fn a_room_that_cannot_grow_says_so_and_works() {
 }
 
 #[test]
-fn a_read_only_file_system_is_told() {
+fn a_read_only_file_system_is_reported() {
     let scratch = Scratch::new();
     let Some(mounted) = Mounted::new(&scratch, "size=4m,ro") else { return };
     let said = message(Room::open(mounted.0.as_path(), "room"));
@@ -498,7 +498,7 @@ fn a_latch_that_nobody_moves_is_reported() {
 /// Both wait for a latch whose owner is stopped: a thread that leaves, and a thread that enters by
 /// the same handle.
 #[test]
-fn who_leaves_late_does_not_leave_for_who_has_entered_again() {
+fn a_late_leave_does_not_end_the_next_holding() {
     let scratch = Scratch::new();
     let idle = open(&scratch).expect("made");
     idle.enter("s").expect("it is empty").leave().expect("it keeps its slot, the first");

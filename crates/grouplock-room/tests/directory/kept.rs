@@ -16,7 +16,7 @@ fn open(scratch: &Scratch) -> (Room, File) {
 }
 
 #[test]
-fn a_place_lasts_until_the_last_descriptor_is_closed() {
+fn a_holding_lasts_until_the_last_descriptor_is_closed() {
     let scratch = Scratch::new();
     let (room, file) = open(&scratch);
     let other = file.try_clone().expect("it is open");
@@ -32,7 +32,7 @@ fn a_place_lasts_until_the_last_descriptor_is_closed() {
 
 /// While a holding moves, it has no owner for a moment. No participant may act on that.
 #[test]
-fn a_place_that_changes_hands_is_never_taken_for_that_of_a_dead() {
+fn a_holding_that_moves_is_never_taken_for_that_of_a_dead_process() {
     let scratch = Scratch::new();
     let (room, file) = open(&scratch);
     std::thread::scope(|scope| {
@@ -62,7 +62,7 @@ fn a_place_that_changes_hands_is_never_taken_for_that_of_a_dead() {
 }
 
 #[test]
-fn a_descriptor_keeps_one_place_and_two_keep_two() {
+fn a_descriptor_keeps_one_holding_and_two_keep_two() {
     let scratch = Scratch::new();
     let (room, one) = open(&scratch);
     let (_, two) = open(&scratch);
@@ -84,7 +84,7 @@ fn a_descriptor_keeps_one_place_and_two_keep_two() {
 /// Children may inherit the descriptor of a holder, as the command of `grouplock run` does. The
 /// holding stays the holder's.
 #[test]
-fn the_place_of_a_process_is_not_left_by_its_descriptor() {
+fn the_holding_of_a_process_is_not_left_by_its_descriptor() {
     let scratch = Scratch::new();
     let (holders, _) = open(&scratch);
     let (room, _) = open(&scratch);

@@ -209,6 +209,7 @@ fn assert_works(scratch: &Scratch, room: &Room, epoch: u64, steps: u32) {
     );
 }
 
+/// A process that enters an empty room and leaves may die at any step. The room goes on.
 #[test]
 fn coming_and_going() {
     walk(20, |steps, scratch| {
@@ -232,7 +233,7 @@ fn coming_and_going_where_others_are() {
 }
 
 #[test]
-fn waiting_and_giving_up() {
+fn waiting_and_withdrawing() {
     walk(25, |steps, scratch| {
         let room = open(scratch);
         let inside = enter(&room, "s", steps);
@@ -283,7 +284,7 @@ fn leaving(policy: Policy) {
 }
 
 #[test]
-fn leaving_to_those_who_wait() {
+fn leaving_to_waiters() {
     leaving(Policy::Fifo);
 }
 
@@ -292,8 +293,9 @@ fn leaving_to_a_batch() {
     leaving(Policy::Batch { passes: 5 });
 }
 
+/// A process that buries a dead holder may die at any step. Another process gets the report.
 #[test]
-fn burying_and_telling() {
+fn burying_and_reporting() {
     walk(30, |steps, scratch| {
         let room = open(scratch);
         let mut holder = Stage::set("hold", scratch, u32::MAX);
@@ -378,6 +380,7 @@ fn inheriting_from_the_dead() {
     }
 }
 
+/// A process that removes a room may die at any step. The room is removed, or it is as before.
 #[test]
 fn removing() {
     walk(10, |steps, scratch| {
@@ -455,7 +458,7 @@ fn inherited(room: &Room) -> File {
 /// A holding that moves to an open file always has one owner. If it has none, the death is
 /// reported.
 #[test]
-fn handing_a_place_to_a_descriptor() {
+fn handing_a_holding_to_a_descriptor() {
     walk(20, |steps, scratch| {
         let room = open(scratch);
         let file = inherited(&room);
@@ -484,7 +487,7 @@ fn handing_a_place_to_a_descriptor() {
 }
 
 #[test]
-fn leaving_the_place_of_a_descriptor() {
+fn leaving_the_holding_of_a_descriptor() {
     walk(20, |steps, scratch| {
         let room = open(scratch);
         let file = inherited(&room);

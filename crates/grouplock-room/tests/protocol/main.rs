@@ -59,7 +59,7 @@ fn watching(mutant: Mutant) -> [Play; 3] {
 }
 
 #[test]
-fn no_waiter_sleeps_when_whom_it_watches_is_gone() {
+fn no_waiter_sleeps_when_the_slot_that_it_watches_is_gone() {
     for play in watching(Mutant::None) {
         let states = explore(&play).unwrap_or_else(|wrong| panic!("{wrong}"));
         println!("{states} states with watchers");

@@ -63,7 +63,7 @@ fn whatever_the_links_say_the_last_one_alive_enters() {
 
 /// An owner of the latch that frees slots by force may die between the record and the free slot.
 #[test]
-fn a_death_is_recorded_once_by_whoever_frees_the_slot() {
+fn a_death_is_recorded_once_by_the_process_that_frees_the_slot() {
     let mut image: Image = [0; SIZE];
     for slot in [0, 1] {
         image[of(slot, Field::State as usize)] = IN as u8;

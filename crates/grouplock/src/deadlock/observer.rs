@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::registry::{self, Holding, NO_THREAD, Waiter};
 use super::{Deadlock, cycles};
 use crate::cores::Signal;
-use crate::watch::{Crowd, Observer, Request};
+use crate::watch::{Crowd, Observer, RequestInfo};
 
 /// The reason for a panic.
 pub(crate) type PanicReason = Deadlock;
@@ -110,7 +110,12 @@ pub(crate) struct Wait {
 }
 
 impl Observer for Wait {
-    fn begin(request: Request, signal: &Arc<Signal>, no_deadline: bool, must_finish: bool) -> Self {
+    fn begin(
+        request: RequestInfo,
+        signal: &Arc<Signal>,
+        no_deadline: bool,
+        must_finish: bool,
+    ) -> Self {
         let thread = registry::this_thread();
         let at = registry::asked().filter(|_| no_deadline && thread != NO_THREAD);
         let waiter = at.map(|at| Arc::new(Waiter::new(request, at, Arc::clone(signal))));

@@ -10,7 +10,7 @@ use std::thread::Thread;
 
 use crate::cores::Signal;
 use crate::sync;
-use crate::watch::Request;
+use crate::watch::RequestInfo;
 
 /// Threads have numbers from 1 on.
 pub(super) const NO_THREAD: u64 = 0;
@@ -42,7 +42,7 @@ impl Holding {
 /// A thread that waits without a deadline.
 #[derive(Debug)]
 pub(super) struct Waiter {
-    pub(super) request: Request,
+    pub(super) request: RequestInfo,
     /// The call that waits.
     pub(super) at: &'static Location<'static>,
     pub(super) thread: Thread,
@@ -53,7 +53,7 @@ pub(super) struct Waiter {
 
 impl Waiter {
     pub(super) fn new(
-        request: Request,
+        request: RequestInfo,
         at: &'static Location<'static>,
         signal: Arc<Signal>,
     ) -> Self {

@@ -55,7 +55,7 @@ pub use ::lock_api;
 
 pub use self::mutex::RawMutex;
 pub use self::rwlock::RawRwLock;
-pub use self::upgradable::InsideUpgradable;
+pub use self::upgradable::UpgradableGuardState;
 use crate::cores::Core as _;
 use crate::watch::Held;
 
@@ -93,18 +93,18 @@ type Marker = lock_api::GuardNoSend;
 type Marker = lock_api::GuardSend;
 
 /// The state of a guard: empty without feature `deadlock_detection`. Dropping it does not unlock.
-pub struct Inside {
+pub struct GuardState {
     held: Held,
     _marker: Marker,
 }
 
-impl std::fmt::Debug for Inside {
+impl std::fmt::Debug for GuardState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Inside").finish_non_exhaustive()
+        f.debug_struct("GuardState").finish_non_exhaustive()
     }
 }
 
-impl Inside {
+impl GuardState {
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     fn new(core: &Room, exclusive: bool) -> Self {
@@ -113,7 +113,7 @@ impl Inside {
             // The guard may be sent anywhere, and the lock cannot see which thread uses it.
             held.of_task();
         }
-        Inside { held, _marker: Marker::new() }
+        GuardState { held, _marker: Marker::new() }
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use lock_api::{RawMutexFair, RawMutexTimed};
 
-use super::{Inside, Room, lock_api, waiters};
+use super::{GuardState, Room, lock_api, waiters};
 use crate::cores::{Core, enter_for};
 use crate::watch;
 
@@ -19,25 +19,25 @@ pub struct RawMutex {
 unsafe impl lock_api::RawMutex for RawMutex {
     const INIT: Self = RawMutex { room: Room::named(()) };
 
-    type Guard = Inside;
+    type Guard = GuardState;
 
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    fn lock(&self) -> Inside {
+    fn lock(&self) -> GuardState {
         watch::about_to_wait();
         self.room.enter(None);
-        Inside::new(&self.room, true)
+        GuardState::new(&self.room, true)
     }
 
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    fn try_lock(&self) -> Option<Inside> {
+    fn try_lock(&self) -> Option<GuardState> {
         self.room.try_enter(None)?;
-        Some(Inside::new(&self.room, true))
+        Some(GuardState::new(&self.room, true))
     }
 
     #[inline]
-    unsafe fn unlock(&self, mut guard: Inside) {
+    unsafe fn unlock(&self, mut guard: GuardState) {
         guard.held.leave();
         // SAFETY: by the caller's promise, it is alone inside.
         unsafe { self.room.leave_exclusive(&mut ()) };
@@ -51,14 +51,14 @@ unsafe impl lock_api::RawMutex for RawMutex {
 
 // SAFETY: as above.
 unsafe impl RawMutexFair for RawMutex {
-    unsafe fn unlock_fair(&self, mut guard: Inside) {
+    unsafe fn unlock_fair(&self, mut guard: GuardState) {
         guard.held.leave();
         // SAFETY: by the caller's promise, it is alone inside.
         unsafe { self.room.leave_fairly(true) };
     }
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    unsafe fn bump(&self, guard: &mut Inside) {
+    unsafe fn bump(&self, guard: &mut GuardState) {
         watch::about_to_wait();
         let _away = guard.held.away();
         // SAFETY: by the caller's promise, it is alone inside.
@@ -72,15 +72,15 @@ unsafe impl RawMutexTimed for RawMutex {
     type Instant = Instant;
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    fn try_lock_for(&self, timeout: Duration) -> Option<Inside> {
+    fn try_lock_for(&self, timeout: Duration) -> Option<GuardState> {
         enter_for(&self.room, None, timeout)?;
-        Some(Inside::new(&self.room, true))
+        Some(GuardState::new(&self.room, true))
     }
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    fn try_lock_until(&self, deadline: Instant) -> Option<Inside> {
+    fn try_lock_until(&self, deadline: Instant) -> Option<GuardState> {
         self.room.enter_until(None, deadline)?;
-        Some(Inside::new(&self.room, true))
+        Some(GuardState::new(&self.room, true))
     }
 }
 

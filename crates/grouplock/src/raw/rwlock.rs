@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use lock_api::{RawRwLockDowngrade, RawRwLockFair, RawRwLockTimed};
 
 use super::upgradable::Token;
-use super::{Inside, Room, lock_api, waiters};
+use super::{GuardState, Room, lock_api, waiters};
 use crate::cores::{Core, enter_for};
 use crate::watch;
 
@@ -27,26 +27,26 @@ const WRITER: Option<()> = None;
 unsafe impl lock_api::RawRwLock for RawRwLock {
     const INIT: Self = RawRwLock { room: Room::named(()), token: Token::new() };
 
-    type SharedGuard = Inside;
-    type ExclusiveGuard = Inside;
+    type SharedGuard = GuardState;
+    type ExclusiveGuard = GuardState;
 
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    fn lock_shared(&self) -> Inside {
+    fn lock_shared(&self) -> GuardState {
         watch::about_to_wait();
         self.room.enter(READERS);
-        Inside::new(&self.room, false)
+        GuardState::new(&self.room, false)
     }
 
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    fn try_lock_shared(&self) -> Option<Inside> {
+    fn try_lock_shared(&self) -> Option<GuardState> {
         self.room.try_enter(READERS)?;
-        Some(Inside::new(&self.room, false))
+        Some(GuardState::new(&self.room, false))
     }
 
     #[inline]
-    unsafe fn unlock_shared(&self, mut guard: Inside) {
+    unsafe fn unlock_shared(&self, mut guard: GuardState) {
         guard.held.leave();
         // SAFETY: by the caller's promise, it is a reader.
         unsafe { self.room.leave(&mut ()) };
@@ -54,21 +54,21 @@ unsafe impl lock_api::RawRwLock for RawRwLock {
 
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    fn lock_exclusive(&self) -> Inside {
+    fn lock_exclusive(&self) -> GuardState {
         watch::about_to_wait();
         self.room.enter(WRITER);
-        Inside::new(&self.room, true)
+        GuardState::new(&self.room, true)
     }
 
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    fn try_lock_exclusive(&self) -> Option<Inside> {
+    fn try_lock_exclusive(&self) -> Option<GuardState> {
         self.room.try_enter(WRITER)?;
-        Some(Inside::new(&self.room, true))
+        Some(GuardState::new(&self.room, true))
     }
 
     #[inline]
-    unsafe fn unlock_exclusive(&self, mut guard: Inside) {
+    unsafe fn unlock_exclusive(&self, mut guard: GuardState) {
         guard.held.leave();
         // SAFETY: by the caller's promise, it is alone inside.
         unsafe { self.room.leave_exclusive(&mut ()) };
@@ -87,20 +87,20 @@ unsafe impl lock_api::RawRwLock for RawRwLock {
 
 // SAFETY: as above.
 unsafe impl RawRwLockFair for RawRwLock {
-    unsafe fn unlock_shared_fair(&self, mut guard: Inside) {
+    unsafe fn unlock_shared_fair(&self, mut guard: GuardState) {
         guard.held.leave();
         // SAFETY: by the caller's promise, it is a reader.
         unsafe { self.room.leave_fairly(false) };
     }
 
-    unsafe fn unlock_exclusive_fair(&self, mut guard: Inside) {
+    unsafe fn unlock_exclusive_fair(&self, mut guard: GuardState) {
         guard.held.leave();
         // SAFETY: by the caller's promise, it is alone inside.
         unsafe { self.room.leave_fairly(true) };
     }
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    unsafe fn bump_shared(&self, guard: &mut Inside) {
+    unsafe fn bump_shared(&self, guard: &mut GuardState) {
         watch::about_to_wait();
         let _away = guard.held.away();
         // SAFETY: by the caller's promise, it is a reader.
@@ -108,7 +108,7 @@ unsafe impl RawRwLockFair for RawRwLock {
     }
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    unsafe fn bump_exclusive(&self, guard: &mut Inside) {
+    unsafe fn bump_exclusive(&self, guard: &mut GuardState) {
         watch::about_to_wait();
         let _away = guard.held.away();
         // SAFETY: by the caller's promise, it is alone inside.
@@ -119,7 +119,7 @@ unsafe impl RawRwLockFair for RawRwLock {
 // SAFETY: a room that is opened to the readers is never empty in between. Opening it is a release.
 unsafe impl RawRwLockDowngrade for RawRwLock {
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    unsafe fn downgrade(&self, mut guard: Inside) -> Inside {
+    unsafe fn downgrade(&self, mut guard: GuardState) -> GuardState {
         // SAFETY: by the caller's promise, it is alone inside.
         unsafe { Core::downgrade(&self.room, &mut (), ()) };
         guard.held.set_exclusive(false);
@@ -133,27 +133,27 @@ unsafe impl RawRwLockTimed for RawRwLock {
     type Instant = Instant;
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    fn try_lock_shared_for(&self, timeout: Duration) -> Option<Inside> {
+    fn try_lock_shared_for(&self, timeout: Duration) -> Option<GuardState> {
         enter_for(&self.room, READERS, timeout)?;
-        Some(Inside::new(&self.room, false))
+        Some(GuardState::new(&self.room, false))
     }
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    fn try_lock_shared_until(&self, deadline: Instant) -> Option<Inside> {
+    fn try_lock_shared_until(&self, deadline: Instant) -> Option<GuardState> {
         self.room.enter_until(READERS, deadline)?;
-        Some(Inside::new(&self.room, false))
+        Some(GuardState::new(&self.room, false))
     }
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    fn try_lock_exclusive_for(&self, timeout: Duration) -> Option<Inside> {
+    fn try_lock_exclusive_for(&self, timeout: Duration) -> Option<GuardState> {
         enter_for(&self.room, WRITER, timeout)?;
-        Some(Inside::new(&self.room, true))
+        Some(GuardState::new(&self.room, true))
     }
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    fn try_lock_exclusive_until(&self, deadline: Instant) -> Option<Inside> {
+    fn try_lock_exclusive_until(&self, deadline: Instant) -> Option<GuardState> {
         self.room.enter_until(WRITER, deadline)?;
-        Some(Inside::new(&self.room, true))
+        Some(GuardState::new(&self.room, true))
     }
 }
 

@@ -22,7 +22,7 @@ use lock_api::{
 };
 
 use super::rwlock::READERS;
-use super::{Inside, RawRwLock, Room, lock_api};
+use super::{GuardState, RawRwLock, Room, lock_api};
 use crate::cores::Core;
 use crate::watch::{self, Held};
 
@@ -96,8 +96,8 @@ fn enter(room: &Room, session: Option<()>, deadline: Option<Instant>) -> bool {
 
 /// The state of an upgradable guard.
 #[derive(Debug)]
-pub struct InsideUpgradable {
-    inside: Inside,
+pub struct UpgradableGuardState {
+    inside: GuardState,
     token: Held,
 }
 
@@ -121,19 +121,22 @@ impl RawRwLock {
     }
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    fn inside_upgradable(&self) -> InsideUpgradable {
-        self.with_token(Inside::new(&self.room, false))
+    fn inside_upgradable(&self) -> UpgradableGuardState {
+        self.with_token(GuardState::new(&self.room, false))
     }
 
     /// The caller has the token, and is inside.
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    fn with_token(&self, inside: Inside) -> InsideUpgradable {
-        InsideUpgradable { inside, token: Inside::new(&self.token.rooms().token, true).held }
+    fn with_token(&self, inside: GuardState) -> UpgradableGuardState {
+        UpgradableGuardState {
+            inside,
+            token: GuardState::new(&self.token.rooms().token, true).held,
+        }
     }
 
     /// Releases the token, which the caller has.
-    fn release_token(&self, guard: InsideUpgradable, fairly: bool) -> Inside {
-        let InsideUpgradable { inside, token: mut held } = guard;
+    fn release_token(&self, guard: UpgradableGuardState, fairly: bool) -> GuardState {
+        let UpgradableGuardState { inside, token: mut held } = guard;
         held.leave();
         let token = &self.token.rooms().token;
         if fairly {
@@ -151,9 +154,9 @@ impl RawRwLock {
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     unsafe fn upgrade_by(
         &self,
-        mut guard: InsideUpgradable,
+        mut guard: UpgradableGuardState,
         deadline: Option<Instant>,
-    ) -> Result<Inside, InsideUpgradable> {
+    ) -> Result<GuardState, UpgradableGuardState> {
         watch::about_to_wait();
         let alone = {
             let _away = guard.inside.held.away();
@@ -171,17 +174,17 @@ impl RawRwLock {
 // SAFETY: an upgradable reader is a reader, and the only one with the token. It becomes alone when
 // all other readers have left, as `Phases::upgrade` says, and acquires what they released.
 unsafe impl RawRwLockUpgrade for RawRwLock {
-    type UpgradableGuard = InsideUpgradable;
+    type UpgradableGuard = UpgradableGuardState;
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    fn lock_upgradable(&self) -> InsideUpgradable {
+    fn lock_upgradable(&self) -> UpgradableGuardState {
         watch::about_to_wait();
         self.enter_upgradable(None);
         self.inside_upgradable()
     }
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    fn try_lock_upgradable(&self) -> Option<InsideUpgradable> {
+    fn try_lock_upgradable(&self) -> Option<UpgradableGuardState> {
         self.room.try_enter(READERS)?;
         if self.token.rooms().token.try_enter(None).is_none() {
             // SAFETY: the caller has just entered.
@@ -191,14 +194,14 @@ unsafe impl RawRwLockUpgrade for RawRwLock {
         Some(self.inside_upgradable())
     }
 
-    unsafe fn unlock_upgradable(&self, guard: InsideUpgradable) {
+    unsafe fn unlock_upgradable(&self, guard: UpgradableGuardState) {
         let inside = self.release_token(guard, false);
         // SAFETY: by the caller's promise, it is a reader.
         unsafe { self.unlock_shared(inside) };
     }
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    unsafe fn upgrade(&self, guard: InsideUpgradable) -> Inside {
+    unsafe fn upgrade(&self, guard: UpgradableGuardState) -> GuardState {
         // SAFETY: the caller's promise.
         match unsafe { self.upgrade_by(guard, None) } {
             Ok(guard) => guard,
@@ -207,7 +210,10 @@ unsafe impl RawRwLockUpgrade for RawRwLock {
     }
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    unsafe fn try_upgrade(&self, mut guard: InsideUpgradable) -> Result<Inside, InsideUpgradable> {
+    unsafe fn try_upgrade(
+        &self,
+        mut guard: UpgradableGuardState,
+    ) -> Result<GuardState, UpgradableGuardState> {
         // SAFETY: by the caller's promise, it is a reader.
         if !unsafe { self.room.try_upgrade() } {
             return Err(guard);
@@ -219,7 +225,7 @@ unsafe impl RawRwLockUpgrade for RawRwLock {
 
 // SAFETY: as above.
 unsafe impl RawRwLockUpgradeFair for RawRwLock {
-    unsafe fn unlock_upgradable_fair(&self, guard: InsideUpgradable) {
+    unsafe fn unlock_upgradable_fair(&self, guard: UpgradableGuardState) {
         let mut inside = self.release_token(guard, true);
         inside.held.leave();
         // SAFETY: by the caller's promise, it is a reader.
@@ -230,12 +236,12 @@ unsafe impl RawRwLockUpgradeFair for RawRwLock {
 // SAFETY: as above. An upgradable reader that releases the token is a reader. A writer that takes
 // the token is a reader with the token after it has opened the room to readers, which is a release.
 unsafe impl RawRwLockUpgradeDowngrade for RawRwLock {
-    unsafe fn downgrade_upgradable(&self, guard: InsideUpgradable) -> Inside {
+    unsafe fn downgrade_upgradable(&self, guard: UpgradableGuardState) -> GuardState {
         self.release_token(guard, false)
     }
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    unsafe fn downgrade_to_upgradable(&self, guard: Inside) -> InsideUpgradable {
+    unsafe fn downgrade_to_upgradable(&self, guard: GuardState) -> UpgradableGuardState {
         let token = &self.token.rooms().token;
         // Only the caller is inside, so another thread has the token only for a moment. This loop
         // tries and does not wait, because a wait could be withdrawn.
@@ -250,7 +256,7 @@ unsafe impl RawRwLockUpgradeDowngrade for RawRwLock {
 // SAFETY: as above. A wait that reaches its deadline holds what it held before.
 unsafe impl RawRwLockUpgradeTimed for RawRwLock {
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    fn try_lock_upgradable_for(&self, timeout: Duration) -> Option<InsideUpgradable> {
+    fn try_lock_upgradable_for(&self, timeout: Duration) -> Option<UpgradableGuardState> {
         match Instant::now().checked_add(timeout) {
             Some(deadline) => self.try_lock_upgradable_until(deadline),
             None => Some(self.lock_upgradable()),
@@ -258,16 +264,16 @@ unsafe impl RawRwLockUpgradeTimed for RawRwLock {
     }
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    fn try_lock_upgradable_until(&self, deadline: Instant) -> Option<InsideUpgradable> {
+    fn try_lock_upgradable_until(&self, deadline: Instant) -> Option<UpgradableGuardState> {
         if self.enter_upgradable(Some(deadline)) { Some(self.inside_upgradable()) } else { None }
     }
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     unsafe fn try_upgrade_for(
         &self,
-        guard: InsideUpgradable,
+        guard: UpgradableGuardState,
         timeout: Duration,
-    ) -> Result<Inside, InsideUpgradable> {
+    ) -> Result<GuardState, UpgradableGuardState> {
         // SAFETY: the caller's promise.
         unsafe { self.upgrade_by(guard, Instant::now().checked_add(timeout)) }
     }
@@ -275,9 +281,9 @@ unsafe impl RawRwLockUpgradeTimed for RawRwLock {
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     unsafe fn try_upgrade_until(
         &self,
-        guard: InsideUpgradable,
+        guard: UpgradableGuardState,
         deadline: Instant,
-    ) -> Result<Inside, InsideUpgradable> {
+    ) -> Result<GuardState, UpgradableGuardState> {
         // SAFETY: the caller's promise.
         unsafe { self.upgrade_by(guard, Some(deadline)) }
     }

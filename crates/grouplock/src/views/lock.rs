@@ -12,8 +12,8 @@ use crate::{ExclusiveGuard, GroupLock, Snapshot};
 /// A [`GroupLock`] whose sessions are [phases](Phase). A guard shows the view of its phase only.
 ///
 /// `N` is the type of the names of phases, `T` is the data, and `C` is the core, as in
-/// `GroupLock<N, T, C>`. It has the calls of that lock, except for set-up, and of the owned forms it
-/// has only `enter_arc` and `enter_arc_async`. The [module](crate::views) has an example.
+/// `GroupLock<N, T, C>`. It has the calls of that lock, except for set-up, and of the owned forms
+/// it has only `enter_arc` and `enter_arc_async`. The [module](crate::views) has an example.
 // Transparent, for `plain`.
 #[repr(transparent)]
 pub struct Phased<N, T, C = Phases<N>> {

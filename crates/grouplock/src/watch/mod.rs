@@ -29,7 +29,7 @@ use crate::cores::{Core, Signal};
     any(loom, shuttle, not(any(feature = "deadlock_detection", feature = "tracing"))),
     expect(dead_code, reason = "no feature reads them")
 )]
-pub(crate) struct Request {
+pub(crate) struct RequestInfo {
     /// The address of the lock.
     pub(crate) lock: usize,
     /// Whether the request asks to be alone.
@@ -38,10 +38,14 @@ pub(crate) struct Request {
     pub(crate) sessions: &'static str,
 }
 
-impl Request {
+impl RequestInfo {
     #[inline]
     pub(crate) fn of<C: Core>(core: &C, exclusive: bool) -> Self {
-        Request { lock: core.address(), exclusive, sessions: std::any::type_name::<C::Session>() }
+        RequestInfo {
+            lock: core.address(),
+            exclusive,
+            sessions: std::any::type_name::<C::Session>(),
+        }
     }
 }
 
@@ -61,7 +65,12 @@ pub(crate) struct Crowd {
 /// Observes a thread that sleeps until it is admitted. An observer implements only what it needs.
 pub(crate) trait Observer: Sized {
     /// `no_deadline`: the wait has no deadline. `must_finish`: the thread cannot withdraw.
-    fn begin(request: Request, signal: &Arc<Signal>, no_deadline: bool, must_finish: bool) -> Self;
+    fn begin(
+        request: RequestInfo,
+        signal: &Arc<Signal>,
+        no_deadline: bool,
+        must_finish: bool,
+    ) -> Self;
 
     /// The time of the next [`look`](Observer::look).
     #[inline]
@@ -90,7 +99,12 @@ pub(crate) type Wait = (tracing::Wait, deadlock::Wait);
 
 impl<A: Observer, B: Observer> Observer for (A, B) {
     #[inline]
-    fn begin(request: Request, signal: &Arc<Signal>, no_deadline: bool, must_finish: bool) -> Self {
+    fn begin(
+        request: RequestInfo,
+        signal: &Arc<Signal>,
+        no_deadline: bool,
+        must_finish: bool,
+    ) -> Self {
         (
             A::begin(request, signal, no_deadline, must_finish),
             B::begin(request, signal, no_deadline, must_finish),

@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use super::{Observer, Request};
+use super::{Observer, RequestInfo};
 use crate::cores::Signal;
 
 pub(crate) type PanicReason = Infallible;
@@ -48,7 +48,7 @@ pub(crate) type Wait = ();
 
 impl Observer for () {
     #[inline]
-    fn begin(_: Request, _: &Arc<Signal>, _no_deadline: bool, _must_finish: bool) {}
+    fn begin(_: RequestInfo, _: &Arc<Signal>, _no_deadline: bool, _must_finish: bool) {}
 }
 
 #[derive(Debug)]
@@ -61,5 +61,5 @@ impl TaskWait {
     }
 
     #[inline]
-    pub(crate) fn end(&self, _request: Request, _inside: bool) {}
+    pub(crate) fn end(&self, _request: RequestInfo, _inside: bool) {}
 }

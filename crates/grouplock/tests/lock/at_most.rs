@@ -76,7 +76,7 @@ fn a_large_phase_enters_in_parts() {
 }
 
 #[test]
-fn those_who_wait_for_a_set_up_enter_within_the_limit() {
+fn waiters_for_a_set_up_enter_within_the_limit() {
     let lock = GroupLock::new(0).at_most(most);
     let alone = lock.exclusive();
     let mut set_up = Box::pin(lock.enter_with_async(1, async |data: &mut i32| *data += 1));

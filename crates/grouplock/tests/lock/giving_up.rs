@@ -167,7 +167,7 @@ for_every_lock! {
     }
 
     /// A holder that opens the room to a session admits waiting requests of that session first.
-    fn downgrading_lets_those_in_who_wait_for_the_session(lock) {
+    fn downgrading_admits_the_waiters_of_the_session(lock) {
         let alone = lock.exclusive();
         let mut first = lock.enter_async(1);
         let mut other = lock.enter_async(2);

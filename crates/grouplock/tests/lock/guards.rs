@@ -99,7 +99,7 @@ fn a_second_guard_of_a_stay_needs_no_place_in_the_queue() {
 }
 
 #[test]
-fn switching_at_once_is_for_who_is_alone_and_may_go_first() {
+fn only_a_lone_holder_that_may_go_first_switches_at_once() {
     fn check<C: Core<Session = u8>>(lock: &GroupLock<u8, (u32, u32), C>) {
         let mut one = lock.enter(1);
         assert!(SessionGuard::try_switch(&mut one, 1), "it is the session already");
@@ -180,7 +180,7 @@ fn a_task_switches_without_blocking() {
 
 /// The request of a switch arrives before its old session is left.
 #[test]
-fn nobody_who_comes_later_goes_before_a_switch() {
+fn no_later_request_enters_before_a_switch() {
     let lock = GroupLock::with_policy(Policy::Fifo, ());
     let (mut one, two) = (lock.enter(1), lock.enter(1));
     let mut switch = SessionGuard::switch_async(&mut one, 2);

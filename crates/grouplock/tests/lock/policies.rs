@@ -160,7 +160,7 @@ fn eventual_no_task_is_overtaken_after_its_patience() {
 
 /// A request whose patience is over is not overtaken in the queue either.
 #[test]
-fn eventual_nobody_joins_a_phase_before_one_who_has_lost_patience() {
+fn eventual_no_request_joins_a_phase_before_one_without_patience() {
     let lock = GroupLock::with_policy(PATIENT, ());
     try_again("the second of session 1 came early enough", || {
         let inside = lock.exclusive();
@@ -274,7 +274,7 @@ fn batch_a_waiter_is_overtaken_by_as_many_as_the_bound_says() {
 }
 
 #[test]
-fn batch_those_who_wait_for_a_session_enter_together_within_the_bound() {
+fn batch_waiters_for_a_session_enter_together_within_the_bound() {
     // With a bound of one, the second request for session 1 may overtake session 2, and a third may
     // not.
     let lock = GroupLock::with_policy(Policy::Batch { passes: 1 }, ());

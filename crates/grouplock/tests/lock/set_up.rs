@@ -194,7 +194,7 @@ fn the_others_of_the_session_wait_for_the_set_up_and_then_share() {
 /// Several requests wait for a session that is not set up. One of them sets it up, and the others
 /// join.
 #[test]
-fn of_those_who_wait_together_one_sets_up() {
+fn one_of_the_waiters_of_a_session_sets_up() {
     fn check<C: Core<Session = u8> + Sync>(lock: &Lock<C>) {
         let (inside, all_inside) = (lock.enter(1), Barrier::new(4));
         thread::scope(|scope| {
@@ -356,7 +356,7 @@ fn a_request_that_is_dropped_leaves_no_trace() {
 }
 
 #[test]
-fn the_epoch_tells_changes_of_session_and_set_ups() {
+fn the_epoch_shows_changes_of_session_and_set_ups() {
     fn check<C: Core<Session = u8>>(lock: &Lock<C>) {
         let epoch = |session| SessionGuard::epoch(&lock.enter(session));
         let one = epoch(1);

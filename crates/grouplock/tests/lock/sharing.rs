@@ -65,7 +65,7 @@ fn phases_that_become_neighbours_enter_together() {
 }
 
 #[test]
-fn two_who_switch_to_the_same_session_meet_there() {
+fn two_holders_that_switch_to_the_same_session_meet_there() {
     for policy in policies() {
         let lock = GroupLock::with_policy(policy, ());
         let together = Barrier::new(2);
@@ -84,7 +84,7 @@ fn two_who_switch_to_the_same_session_meet_there() {
 }
 
 #[test]
-fn fellows_who_wait_join_a_room_that_was_downgraded_to_their_session() {
+fn waiters_join_a_room_that_was_downgraded_to_their_session() {
     for policy in policies() {
         let lock = GroupLock::with_policy(policy, ());
         let alone = lock.exclusive();

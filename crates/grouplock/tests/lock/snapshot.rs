@@ -43,7 +43,7 @@ fn tells<C: Core<Session = u8>>(lock: &GroupLock<u8, (), C>) {
 }
 
 #[test]
-fn a_snapshot_tells_who_is_inside_and_who_waits() {
+fn a_snapshot_shows_holders_and_waiters() {
     for policy in [Policy::EVENTUAL, Policy::Fifo] {
         tells(&GroupLock::with_policy(policy, ()));
         tells(&GroupLock::over(Striped::new(policy), ()));

@@ -274,7 +274,7 @@ fn poll<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
 }
 
 #[test]
-fn tasks_wait_and_give_up() {
+fn tasks_wait_and_withdraw() {
     let lock = Phased::new(Books::default());
     let Poll::Ready(adding) = poll(&mut lock.enter_async(Add)) else { panic!("the room is free") };
     let mut sum = lock.enter_async(Sum);
@@ -366,7 +366,7 @@ fn a_panic_in_a_phase_or_in_a_name_leaves_the_room_free() {
 }
 
 #[test]
-fn debug_tells_the_phase_and_never_the_data() {
+fn debug_shows_the_phase_and_never_the_data() {
     let lock = Arc::new(Phased::new(Books::default()));
     let adding = lock.enter_arc(Add);
     assert_eq!(format!("{adding:?}"), "PhaseGuard { name: Add, .. }");

@@ -14,7 +14,7 @@ use crate::so_many_wait;
 /// A thread waits. Another thread unlocks fairly and locks again at once. It gets the lock after
 /// the waiter, every time. (Without fairness, it nearly never would.)
 #[test]
-fn a_waiter_gets_the_mutex_before_who_unlocks_fairly_gets_it_again() {
+fn a_waiter_gets_the_mutex_before_the_thread_that_unlocked_fairly() {
     for _ in 0..200 {
         let mutex = Arc::new(Mutex::new(0));
         let guard = mutex.lock();
@@ -45,7 +45,7 @@ fn bump_lets_a_waiter_in() {
 }
 
 #[test]
-fn a_writer_unlocks_fairly_to_all_readers_who_wait() {
+fn a_writer_unlocks_fairly_to_all_waiting_readers() {
     let lock = Arc::new(RwLock::new(0));
     let mut guard = lock.write();
     let readers: Vec<_> = (0..4)

@@ -444,7 +444,7 @@ fn beside_a_stream(
 }
 
 #[test]
-fn a_writer_that_gives_up_lets_the_readers_behind_it_in() {
+fn readers_behind_a_writer_that_withdraws_enter() {
     let mut time = 5 * SOON;
     try_again("a reader came behind the writer", || {
         time *= 2;

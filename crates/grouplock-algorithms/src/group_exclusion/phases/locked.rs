@@ -5,7 +5,8 @@ use super::{ALONE, GRANTED, INVITED, Phases, Process, Record, Then, WAITING, Way
 use crate::memory::Ordering::{Acquire, Relaxed, Release};
 use crate::memory::{Memory, Ptr, Register, Word};
 use crate::phases_word::{
-    ASK, CHANGING, EXCLUSIVE, LOCKED, NOTIFY, ONE, RESERVED, SET_UP, holders, is_empty, is_joinable,
+    CHANGING, EXCLUSIVE, LOCKED, MUST_LOCK, NOTIFY, ONE_HOLDER, RESERVED, SET_UP, holders,
+    is_empty, is_joinable,
 };
 use crate::policy::Policy;
 use crate::prelude::*;
@@ -87,7 +88,7 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
                 return false; // 26
             }
             if same && (!set_up || w & SET_UP != 0) {
-                lock.word.faa(ONE, Acquire); // 26: what earlier holders did
+                lock.word.faa(ONE_HOLDER, Acquire); // 26: what earlier holders did
                 return true;
             }
             if !is_empty(w) {
@@ -105,7 +106,7 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
     #[track_caller]
     fn change(&self, w: u32, room: Room, n: usize) {
         let lock = self.lock;
-        let mut end = (ONE * n as u32).wrapping_sub(CHANGING);
+        let mut end = (ONE_HOLDER * n as u32).wrapping_sub(CHANGING);
         match room {
             Room::Of(s) => {
                 lock.name.write(s, Relaxed); // 28, 36: published by line 29, 37
@@ -223,7 +224,7 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
         loop {
             M::live(|| self.words(then));
             let w = lock.word.read(Relaxed); // 30: what matters is the step that succeeds
-            let mut bits = if P::LIMITED { ASK } else { 0 };
+            let mut bits = if P::LIMITED { MUST_LOCK } else { 0 };
             if let Some(session) = self.queue.first().map(|first| first.session) {
                 let theirs = |waiter: &&Waiter<M>| share(waiter.session, session);
                 let n = self.queue.iter().take_while(theirs).count().max(1);
@@ -238,7 +239,7 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
                     let set_up = w & SET_UP != 0 || !self.queue[..n].iter().any(|it| it.set_up);
                     if theirs && set_up && places > 0 {
                         let phase = self.take(places); // 33
-                        lock.word.faa(ONE * places as u32, Acquire); // 33: what earlier holders did
+                        lock.word.faa(ONE_HOLDER * places as u32, Acquire); // 33: what earlier holders did
                         self.tell(&phase); // 38
                         continue;
                     }
@@ -259,10 +260,10 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
                     bits |= NOTIFY; // 39
                 }
                 if strict || self.queue.iter().any(|waiter| waiter.task) {
-                    bits |= ASK; // 39
+                    bits |= MUST_LOCK; // 39
                 }
             }
-            let free = w & !(LOCKED | NOTIFY | ASK | RESERVED) | bits;
+            let free = w & !(LOCKED | NOTIFY | MUST_LOCK | RESERVED) | bits;
             let unlocked = lock.word.cas(w, free, Release); // 40: the queue, for line 23
             if unlocked {
                 // `words` does not say whether this is the first time in the passage. Only the

@@ -14,7 +14,7 @@
 use super::{NOTHING, Phases, Process, Then, Way};
 use crate::memory::Ordering::{Acquire, Relaxed, Release};
 use crate::memory::{Memory, Register};
-use crate::phases_word::{EXCLUSIVE, ONE, SET_UP, is_open};
+use crate::phases_word::{EXCLUSIVE, ONE_HOLDER, SET_UP, is_open};
 use crate::policy::Policy;
 use crate::prelude::*;
 
@@ -37,7 +37,7 @@ impl<M: Memory> Process<M> {
 impl<M: Memory, P: Policy> Phases<M, P> {
     /// Enters if the room is set up for `s`, and that needs neither waiting nor the internal lock.
     pub(super) fn fast_set_up(&self, s: u64) -> bool {
-        let before = self.word.faa(ONE, Acquire); // 43: as 2
+        let before = self.word.faa(ONE_HOLDER, Acquire); // 43: as 2
         if is_open(before) && before & SET_UP != 0 {
             let same = self.name.read(Relaxed) == s; // 43: as 3
             if same {
@@ -46,7 +46,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
             }
         }
         M::live(|| []);
-        self.give_back(ONE, Then::SeeToWaiters); // 43
+        self.give_back(ONE_HOLDER, Then::SeeToWaiters); // 43
         false
     }
 
@@ -65,7 +65,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
             Way::Plain | Way::SetUp => {}
             Way::Downgrade => self.open(s, 0), // 44
         }
-        me.count = ONE;
+        me.count = ONE_HOLDER;
         self.look(me, s);
         true
     }
@@ -77,7 +77,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
         self.made.write(NOTHING, Relaxed); // 45
         if me.fails {
             M::live(|| []);
-            self.give_back(ONE | EXCLUSIVE, Then::Again); // 46
+            self.give_back(ONE_HOLDER | EXCLUSIVE, Then::Again); // 46
             return false;
         }
         M::live(|| []);
@@ -109,7 +109,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
         if alone != 0 {
             self.made.write(NOTHING, Relaxed); // 20
         }
-        ONE | alone
+        ONE_HOLDER | alone
     }
 
     /// The process is inside, and reads the data. If it entered another session without set-up, the

@@ -52,7 +52,7 @@ GROUPLOCK_FAULTS={} GROUPLOCK_FAULT_TABLE=$PWD/docs/etcd-faults.md \\
 
 It fails, and writes nothing, if one of these does not hold:
 
-* **No two sessions at once** among holders that believed to hold. A holder believes this from the return of `enter` until it begins to leave, gets the report
+* **No two sessions at once** among holders that believed that they were inside. A holder believes this from the return of `enter` until it begins to leave, gets the report
   of a loss, or `valid_until` has passed. Holders of a phase have one epoch, and later phases have larger ones.
 * **No stale use.** Every holder uses a resource with its epoch about once a millisecond. The resource refuses an epoch smaller
   than the largest it has seen. No holder was refused before its `valid_until`.

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::each;
-use crate::trace::{Section, Stage, Step};
+use crate::trace::{ProcessAt, Section, Step};
 
 const LANE: usize = 38;
 /// Space above the lanes for the mark of the violation.
@@ -27,7 +27,7 @@ pub(super) fn colour(session: u64, process: usize, is_mutex: bool) -> u64 {
 }
 
 pub(super) fn processes(steps: &[Step]) -> usize {
-    steps.iter().map(|step| step.stages.len()).max().unwrap_or(0)
+    steps.iter().map(|step| step.processes.len()).max().unwrap_or(0)
 }
 
 pub(super) fn svg(steps: &[Step], is_mutex: bool) -> String {
@@ -39,12 +39,13 @@ pub(super) fn svg(steps: &[Step], is_mutex: bool) -> String {
         let (middle, bottom) = (TOP + p * LANE + LANE / 2, TOP + (p + 1) * LANE - 3);
         let mut to = 0;
         // A block for each stay in one section.
-        let stays = steps.chunk_by(|a, b| a.stages.get(p) == b.stages.get(p));
+        let stays = steps.chunk_by(|a, b| a.processes.get(p) == b.processes.get(p));
         let blocks = each(stays, |stay| {
             let from = to;
             to += stay.len();
-            let stage = stay[0].stages.get(p);
-            stage.map_or(String::new(), |stage| block(stage, from..to, p, middle, &at, is_mutex))
+            let process = stay[0].processes.get(p);
+            process
+                .map_or(String::new(), |process| block(process, from..to, p, middle, &at, is_mutex))
         });
         let moves = steps.iter().enumerate().filter(|(_, step)| step.process == p);
         let moves = each(moves, |(i, _)| {
@@ -72,18 +73,18 @@ height="{below}"/></svg>
 /// The stay of process `p` in one section: steps `from` to `to`, counted from zero, `to` not
 /// included.
 fn block(
-    stage: &Stage,
+    process: &ProcessAt,
     Range { start: from, end: to }: Range<usize>,
     p: usize,
     middle: usize,
     at: &impl Fn(usize) -> f64,
     is_mutex: bool,
 ) -> String {
-    let drawn = SECTIONS.iter().find(|(section, ..)| *section == stage.section);
+    let drawn = SECTIONS.iter().find(|(section, ..)| *section == process.section);
     let Some((_, name, _, half)) = drawn else { return String::new() };
     let (x, width, y, height) = (at(from), at(to) - at(from), middle - half, 2 * half);
-    let colour = colour(stage.session, p, is_mutex);
-    let session = if is_mutex { String::new() } else { format!(", session {}", stage.session) };
+    let colour = colour(process.session, p, is_mutex);
+    let session = if is_mutex { String::new() } else { format!(", session {}", process.session) };
     let first = from + 1;
     format!(
         r#"<rect class="seg {name} c{colour}" x="{x:.3}%" y="{y}" width="{width:.3}%" height="{height}"

@@ -69,8 +69,8 @@ aria-label="Processes"></div></div>
 fn picture(steps: &[Step], is_mutex: bool) -> String {
     let names = each(0..lanes::processes(steps), |p| format!("<li>P{p}</li>"));
     let (width, svg) = (steps.len() * 7, lanes::svg(steps, is_mutex));
-    let stages = || steps.iter().flat_map(|step| &step.stages);
-    let mut sessions: Vec<u64> = stages().map(|stage| stage.session).collect();
+    let processes = || steps.iter().flat_map(|step| &step.processes);
+    let mut sessions: Vec<u64> = processes().map(|process| process.session).collect();
     sessions.sort_unstable();
     sessions.dedup();
     sessions.retain(|&session| session > 0 && !is_mutex);
@@ -78,7 +78,7 @@ fn picture(steps: &[Step], is_mutex: bool) -> String {
         let colour = lanes::colour(session, 0, false);
         format!(r#"<li><span class="key inside c{colour}"></span>session {session}</li>"#)
     });
-    let shown = |section| stages().any(|stage| stage.section == section);
+    let shown = |section| processes().any(|process| process.section == section);
     let sections = lanes::SECTIONS.into_iter().filter(|&(section, ..)| shown(section));
     let sections = each(sections, |(_, name, class, _)| {
         format!(r#"<li><span class="key {class}"></span>{name}</li>"#)

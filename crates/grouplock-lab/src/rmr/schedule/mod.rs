@@ -102,7 +102,7 @@ impl fmt::Display for Strategy {
             Strategy::RoundRobin => f.write_str("round robin"),
             Strategy::Victim { process, model } => write!(f, "victim {process} by {model}"),
             Strategy::Staircase => f.write_str("staircase after doorways"),
-            Strategy::Late => f.write_str("late while all before it give up"),
+            Strategy::Late => f.write_str("late while all before it withdraw"),
             Strategy::Searched(_) => f.write_str("searched"),
         }
     }

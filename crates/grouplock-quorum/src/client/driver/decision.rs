@@ -1,20 +1,23 @@
 //! Whether a blocking request must wait.
 //!
-//! [`Backend::submit`](grouplock_room::Backend::submit) needs to know it: a request without
-//! patience ends then, and a waiter shows its progress. The home of a session does not know it by
-//! itself. It reports that the request is in its queue, which is so whenever it needs votes, even
-//! in an idle room. It also reports which of its own sessions is inside. If that is another
-//! session, the request must wait. Otherwise the driver asks all members for a brief look, once for
-//! all requests of the room that need it. If another session is inside, or a better claim for
-//! another session waits, the request must wait. If not, the votes are on their way. The home
-//! may still know rivals that have left. It learns of that last.
+//! [`Backend::submit`](grouplock_room::Backend::submit) must know whether the request waits. If it
+//! waits and has no patience, it ends. If it has patience, it shows its progress.
+//!
+//! The home alone cannot know that. It reports that the request is in its queue. But every request
+//! that needs votes is in the queue, even in an idle room. The home also reports which of its own
+//! sessions is inside. If that is another session, the request must wait.
+//!
+//! Otherwise the driver asks all members for a brief look, once for all requests of the room that
+//! need one. The request must wait if another session is inside, or if a better claim for another
+//! session waits. If neither is so, only messages are on their way: votes for the request, or the
+//! news that its rivals have left. The home learns last that those rivals have left.
 
 use std::time::Duration;
 
 use grouplock_room::{Patience, RoomError};
 
-use super::super::entry::{Entry, Progress};
 use super::super::question::{Asker, Extent, Parts};
+use super::super::request::{ClientRequest, Progress};
 use super::super::view::{self, Obstacle};
 use super::{Driver, Link};
 use crate::name::ProcessId;
@@ -45,17 +48,17 @@ impl Driver {
     /// Its home has put the request into the queue.
     pub(in super::super) fn queued(&mut self, id: ProcessId, claim: Claim, inside: Option<String>) {
         let now = self.clock.now();
-        let Some(entry) = self.entries.get_mut(&id) else { return };
-        entry.claim = Some(claim);
-        entry.introduced = true;
-        if !matches!(entry.progress, Progress::Asking(Decision::Open { .. })) {
+        let Some(request) = self.requests.get_mut(&id) else { return };
+        request.claim = Some(claim);
+        request.introduced = true;
+        if !matches!(request.progress, Progress::Asking(Decision::Open { .. })) {
             return;
         }
-        if inside.as_ref().is_some_and(|inside| *inside != entry.session) {
+        if inside.as_ref().is_some_and(|inside| *inside != request.session) {
             self.conclude(id, inside);
         } else {
             let (at, by) = (now + FIRST_LOOK, now + DOUBT);
-            entry.progress = Progress::Asking(Decision::Look { at, by });
+            request.progress = Progress::Asking(Decision::Look { at, by });
             self.arm(id);
         }
     }
@@ -63,12 +66,12 @@ impl Driver {
     /// Asks all members about the room. If they are being asked already, this waits for the next
     /// look, because the answers may be older than this request.
     fn look(&mut self, id: ProcessId) {
-        let Some(room) = self.entries.get(&id).map(|entry| entry.room.clone()) else { return };
+        let Some(room) = self.requests.get(&id).map(|request| request.room.clone()) else { return };
         if let Some(next) = self.looks.get_mut(&room) {
             return next.push(id);
         }
         self.looks.insert(room.clone(), Vec::new());
-        self.ask(Some(room), Extent::Brief, Asker::Entries(vec![id]));
+        self.ask(Some(room), Extent::Brief, Asker::Requests(vec![id]));
     }
 
     /// All members have answered, for these requests.
@@ -80,18 +83,18 @@ impl Driver {
             && !next.is_empty()
         {
             self.looks.insert(room.to_owned(), Vec::new());
-            self.ask(Some(room.to_owned()), Extent::Brief, Asker::Entries(next));
+            self.ask(Some(room.to_owned()), Extent::Brief, Asker::Requests(next));
         }
     }
 
     /// The request must wait, or nothing shows that it need not.
     fn conclude(&mut self, id: ProcessId, inside: Option<String>) {
-        let Some(entry) = self.entries.get_mut(&id) else { return };
-        if entry.desk.patience() == Patience::None {
+        let Some(request) = self.requests.get_mut(&id) else { return };
+        if request.desk.patience() == Patience::None {
             self.end(id, Some(RoomError::Occupied { inside }));
         } else {
-            entry.progress = Progress::Asking(Decision::Made);
-            entry.desk.queued();
+            request.progress = Progress::Asking(Decision::Made);
+            request.desk.queued();
             self.arm(id);
         }
     }
@@ -99,15 +102,15 @@ impl Driver {
     /// Uses the answers of the members.
     fn weigh(&mut self, id: ProcessId, parts: &Parts) {
         let now = self.clock.now();
-        let Some(entry) = self.entries.get_mut(&id) else { return };
-        let Progress::Asking(Decision::Looking { by }) = entry.progress else { return };
+        let Some(request) = self.requests.get_mut(&id) else { return };
+        let Progress::Asking(Decision::Looking { by }) = request.progress else { return };
         let admission = self.cluster.settings.admission;
-        match view::in_the_way(entry.claim, &entry.session, admission, parts) {
+        match view::in_the_way(request.claim, &request.session, admission, parts) {
             Obstacle::Session(inside) => self.conclude(id, Some(inside)),
             Obstacle::Waiters => self.conclude(id, None),
             Obstacle::None => {
                 let at = now + FIRST_LOOK * 2;
-                entry.progress = Progress::Asking(Decision::Look { at, by });
+                request.progress = Progress::Asking(Decision::Look { at, by });
                 self.arm(id);
             }
         }
@@ -117,15 +120,15 @@ impl Driver {
     pub(in super::super) fn decide(&mut self, id: ProcessId, decision: Decision, now: Time) {
         match decision {
             Decision::Open { by } if by <= now => {
-                let home = self.entries.get(&id).map(|entry| entry.home);
+                let home = self.requests.get(&id).map(|request| request.home);
                 let why = home.and_then(|home| match &self.links[home.index()] {
                     Link::Up { .. } => None,
                     Link::Down { why, .. } => Some(why.clone()),
                     Link::Unused | Link::Dialling => Some("no answer".to_owned()),
                 });
-                let impatient = |entry: &Entry| entry.desk.patience() == Patience::None;
+                let impatient = |request: &ClientRequest| request.desk.patience() == Patience::None;
                 match why {
-                    Some(why) if self.entries.get(&id).is_some_and(impatient) => {
+                    Some(why) if self.requests.get(&id).is_some_and(impatient) => {
                         self.fail_unreachable(id, &why);
                     }
                     _ => self.conclude(id, None),
@@ -135,8 +138,8 @@ impl Driver {
                 self.conclude(id, None);
             }
             Decision::Look { at, by } if at <= now => {
-                let Some(entry) = self.entries.get_mut(&id) else { return };
-                entry.progress = Progress::Asking(Decision::Looking { by });
+                let Some(request) = self.requests.get_mut(&id) else { return };
+                request.progress = Progress::Asking(Decision::Looking { by });
                 self.look(id);
             }
             _ => {}

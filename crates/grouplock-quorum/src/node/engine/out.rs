@@ -7,7 +7,7 @@ use super::super::metrics::{Direction, Gauges};
 use super::super::room::{Outputs, To};
 use super::super::status;
 use super::super::storage::StorageError;
-use super::{Connection, ConnectionId, Engine, OUTBOX, Who};
+use super::{Accepted, ConnectionId, Engine, OUTBOX, Who};
 use crate::name::MemberId;
 use crate::time::Time;
 use crate::wire::{Frame, NotSent, Reason, Seen};
@@ -86,7 +86,7 @@ impl Engine {
 
     /// Refuses one request of a client.
     pub(super) fn deny(&self, connection: ConnectionId, denied: Frame) {
-        let Some(Connection { address, outbox, .. }) = self.connections.get(&connection) else {
+        let Some(Accepted { address, outbox, .. }) = self.connections.get(&connection) else {
             return;
         };
         if let Frame::Denied { reason, .. } = &denied {
@@ -97,7 +97,7 @@ impl Engine {
 
     /// Closes a connection. The rest of its frames is ignored.
     pub(in super::super) fn refuse(&mut self, connection: ConnectionId, reason: Reason) {
-        let Some(Connection { who, address, outbox }) = self.connections.remove(&connection) else {
+        let Some(Accepted { who, address, outbox }) = self.connections.remove(&connection) else {
             return;
         };
         if let Who::Client(client) = who
@@ -124,7 +124,7 @@ impl Engine {
             names.chunks(128).map(|piece| Seen::Rooms(piece.to_vec())).collect()
         };
         pieces.push(Seen::End);
-        let Some(Connection { outbox, .. }) = self.connections.get(&connection) else { return };
+        let Some(Accepted { outbox, .. }) = self.connections.get(&connection) else { return };
         for seen in pieces {
             if outbox.push(Frame::Seen { question, seen }) == Err(NotSent::Full) {
                 self.refuse(connection, Reason::NotReading(OUTBOX as u64));

@@ -12,11 +12,11 @@ use crate::sync;
 const MAX_MISSED: u32 = 2;
 
 /// A request with set-up, and whether it is inside.
-type Asked<S> = (Waiting<S>, bool);
+type SetUpRequest<S> = (Waiting<S>, bool);
 
 impl<S: Copy + Into<u32>> Handover<S> {
     /// Asks for `session`; or to be alone, if a set-up is needed and no other request announced it.
-    fn ask_set_up(&self, session: S, missed: u32) -> Asked<S> {
+    fn ask_set_up(&self, session: S, missed: u32) -> SetUpRequest<S> {
         let number = number_of(session);
         let sets_up =
             !self.room.is_set_up(number) && self.room.announce(number, missed >= MAX_MISSED);
@@ -27,7 +27,7 @@ impl<S: Copy + Into<u32>> Handover<S> {
 
     /// The request is inside. Returns its pass, and whether it must set the room up. If the room is
     /// not set up and it may not do that, returns a new request that replaces it.
-    fn settle(&self, request: &Waiting<S>, session: S) -> Result<(Pass<S>, bool), Asked<S>> {
+    fn settle(&self, request: &Waiting<S>, session: S) -> Result<(Pass<S>, bool), SetUpRequest<S>> {
         let Waiting { record, sets_up, missed } = *request;
         let number = number_of(session);
         let ready = self.room.is_set_up(number);

@@ -6,36 +6,36 @@ use std::ops::{Index, IndexMut};
 
 /// The index of a node. It is valid until the node is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Slot(u32);
+pub(super) struct NodeId(u32);
 
 /// The nodes of any number of lists.
 pub(super) struct Arena<T> {
     nodes: Vec<Node<T>>,
     /// The first node that is not in use. Each of them links to the next.
-    free: Option<Slot>,
+    free: Option<NodeId>,
 }
 
 struct Node<T> {
     /// `None` while the node is not in use.
     value: Option<T>,
-    previous: Option<Slot>,
-    next: Option<Slot>,
+    previous: Option<NodeId>,
+    next: Option<NodeId>,
 }
 
 /// One list in an [`Arena`]. Only that arena can reach its nodes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct List {
-    first: Option<Slot>,
-    last: Option<Slot>,
+    first: Option<NodeId>,
+    last: Option<NodeId>,
     len: usize,
 }
 
 impl List {
-    pub(super) const fn first(self) -> Option<Slot> {
+    pub(super) const fn first(self) -> Option<NodeId> {
         self.first
     }
 
-    pub(super) const fn last(self) -> Option<Slot> {
+    pub(super) const fn last(self) -> Option<NodeId> {
         self.last
     }
 
@@ -53,100 +53,102 @@ impl<T> Arena<T> {
     ///
     /// # Panics
     /// If 2^32 nodes are in use.
-    pub(super) fn insert(&mut self, list: &mut List, previous: Option<Slot>, value: T) -> Slot {
+    pub(super) fn insert(&mut self, list: &mut List, previous: Option<NodeId>, value: T) -> NodeId {
         let next = match previous {
             Some(previous) => self.node(previous).next,
             None => list.first,
         };
         let node = Node { value: Some(value), previous, next };
-        let slot = if let Some(slot) = self.free {
-            self.free = self.node(slot).next;
-            *self.node_mut(slot) = node;
-            slot
+        let id = if let Some(id) = self.free {
+            self.free = self.node(id).next;
+            *self.node_mut(id) = node;
+            id
         } else {
-            let slot = Slot(u32::try_from(self.nodes.len()).expect("memory is smaller than that"));
+            let id = NodeId(u32::try_from(self.nodes.len()).expect("memory is smaller than that"));
             self.nodes.push(node);
-            slot
+            id
         };
-        *self.link_after(list, previous) = Some(slot);
-        *self.link_before(list, next) = Some(slot);
+        *self.link_after(list, previous) = Some(id);
+        *self.link_before(list, next) = Some(id);
         list.len += 1;
-        slot
+        id
     }
 
     /// Removes a node from `list`.
     ///
     /// # Panics
     /// If there is no such node.
-    pub(super) fn remove(&mut self, list: &mut List, slot: Slot) -> T {
-        let node = self.node_mut(slot);
+    pub(super) fn remove(&mut self, list: &mut List, id: NodeId) -> T {
+        let node = self.node_mut(id);
         let value = node.value.take().expect("the node is in use");
         let (previous, next) = (node.previous, node.next);
         *self.link_after(list, previous) = next;
         *self.link_before(list, next) = previous;
         list.len -= 1;
-        let free = self.free.replace(slot);
-        self.node_mut(slot).next = free;
+        let free = self.free.replace(id);
+        self.node_mut(id).next = free;
         value
     }
 
-    pub(super) fn previous(&self, slot: Slot) -> Option<Slot> {
-        self.node(slot).previous
+    pub(super) fn previous(&self, id: NodeId) -> Option<NodeId> {
+        self.node(id).previous
     }
 
-    pub(super) fn next(&self, slot: Slot) -> Option<Slot> {
-        self.node(slot).next
+    pub(super) fn next(&self, id: NodeId) -> Option<NodeId> {
+        self.node(id).next
     }
 
     /// The values of `list`, in order.
     pub(super) fn iter(&self, list: List) -> impl Iterator<Item = &T> {
-        std::iter::successors(list.first, |slot| self.next(*slot)).map(|slot| &self[slot])
+        std::iter::successors(list.first, |id| self.next(*id)).map(|id| &self[id])
     }
 
-    /// The link that leads from `slot` forwards, or from the start of `list` if there is no `slot`.
+    /// The link that leads from the node `id` forwards, or from the start of `list` if there is
+    /// none.
     fn link_after<'a>(
         &'a mut self,
         list: &'a mut List,
-        slot: Option<Slot>,
-    ) -> &'a mut Option<Slot> {
-        match slot {
-            Some(slot) => &mut self.node_mut(slot).next,
+        id: Option<NodeId>,
+    ) -> &'a mut Option<NodeId> {
+        match id {
+            Some(id) => &mut self.node_mut(id).next,
             None => &mut list.first,
         }
     }
 
-    /// The link that leads from `slot` backwards, or from the end of `list` if there is no `slot`.
+    /// The link that leads from the node `id` backwards, or from the end of `list` if there is
+    /// none.
     fn link_before<'a>(
         &'a mut self,
         list: &'a mut List,
-        slot: Option<Slot>,
-    ) -> &'a mut Option<Slot> {
-        match slot {
-            Some(slot) => &mut self.node_mut(slot).previous,
+        id: Option<NodeId>,
+    ) -> &'a mut Option<NodeId> {
+        match id {
+            Some(id) => &mut self.node_mut(id).previous,
             None => &mut list.last,
         }
     }
 
-    fn node(&self, slot: Slot) -> &Node<T> {
-        &self.nodes[slot.0 as usize]
+    fn node(&self, id: NodeId) -> &Node<T> {
+        &self.nodes[id.0 as usize]
     }
 
-    fn node_mut(&mut self, slot: Slot) -> &mut Node<T> {
-        &mut self.nodes[slot.0 as usize]
+    fn node_mut(&mut self, id: NodeId) -> &mut Node<T> {
+        &mut self.nodes[id.0 as usize]
     }
 }
 
-impl<T> Index<Slot> for Arena<T> {
+impl<T> Index<NodeId> for Arena<T> {
     type Output = T;
 
-    fn index(&self, slot: Slot) -> &T {
-        self.node(slot).value.as_ref().expect("the node is in use")
+    fn index(&self, id: NodeId) -> &T {
+        self.node(id).value.as_ref().expect("the node is in use")
     }
 }
 
-impl<T> IndexMut<Slot> for Arena<T> {
-    fn index_mut(&mut self, slot: Slot) -> &mut T {
-        self.node_mut(slot).value.as_mut().expect("the node is in use")
+impl<T> IndexMut<NodeId> for Arena<T> {
+    fn index_mut(&mut self, id: NodeId) -> &mut T {
+        self.node_mut(id).value.as_mut().expect("the node is in use")
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::Phases;
 use super::locked::Locked;
 use super::queue::Asked;
-use super::word::{self, CHANGING, EXCLUSIVE, FULL, LOCKED, NOTIFY, ONE, SET_UP, SLEEPER};
+use super::word::{self, CHANGING, EXCLUSIVE, FULL, LOCKED, NOTIFY, ONE_HOLDER, SET_UP, SLEEPER};
 use crate::foreign::discard;
 use crate::sync;
 
@@ -27,7 +27,7 @@ pub(super) struct Pin<'a, S: Eq + Clone>(pub(super) &'a Phases<S>);
 
 impl<S: Eq + Clone> Drop for Pin<'_, S> {
     fn drop(&mut self) {
-        self.0.give_back(ONE);
+        self.0.give_back(ONE_HOLDER);
     }
 }
 
@@ -49,9 +49,9 @@ impl<S: Eq + Clone> Phases<S> {
     #[inline]
     fn look_at_once(&self, session: &S) -> Look {
         // Acquire: what earlier holders did, and the name.
-        let before = self.word.fetch_add(ONE, Acquire);
+        let before = self.word.fetch_add(ONE_HOLDER, Acquire);
         if !word::is_open(before) {
-            self.give_back(ONE);
+            self.give_back(ONE_HOLDER);
             return Look::Closed;
         }
         let pin = Pin(self);
@@ -126,7 +126,7 @@ impl<S: Eq + Clone> Phases<S> {
         // Most tries end here, with success or without.
         let failed = matches!(look, Look::Other { before } if !word::is_empty(before));
         if failed {
-            self.give_back(ONE);
+            self.give_back(ONE_HOLDER);
         }
         if failed || matches!(look, Look::Inside) {
             discard(session);
@@ -184,7 +184,7 @@ impl<S: Eq + Clone> Phases<S> {
         let change = before & !SET_UP | LOCKED | CHANGING;
         // Acquire: as `lock`, and as every step that sets `CHANGING`. The caller's count is
         // removed, so the count is zero.
-        if self.word.compare_exchange(before + ONE, change, Acquire, Relaxed).is_err() {
+        if self.word.compare_exchange(before + ONE_HOLDER, change, Acquire, Relaxed).is_err() {
             *asked = Some(Cow::Owned(session));
             return false;
         }
@@ -194,13 +194,13 @@ impl<S: Eq + Clone> Phases<S> {
             // The queue is not empty. Perhaps somebody waits for the new session: the thread that
             // left the room empty may have looked while the room had its old name. Release: the
             // name, for the threads that enter.
-            self.word.fetch_add(ONE.wrapping_sub(CHANGING), Release);
+            self.word.fetch_add(ONE_HOLDER.wrapping_sub(CHANGING), Release);
             Locked::new(self).admit_waiters();
         } else {
             // Release: the name, for the threads that enter, and the queue, for the threads that
             // lock. Other threads may have added a count or `SLEEPER` meanwhile, so this is a sum
             // and not a store.
-            let end = self.word.fetch_add(ONE.wrapping_sub(LOCKED | CHANGING), Release);
+            let end = self.word.fetch_add(ONE_HOLDER.wrapping_sub(LOCKED | CHANGING), Release);
             if end & SLEEPER != 0 {
                 self.wake_sleepers();
             }
@@ -222,7 +222,7 @@ impl<S: Eq + Clone> Phases<S> {
     pub(super) fn exclusive_fast(&self) -> bool {
         let take = |word| {
             // Acquire: what earlier holders did.
-            self.word.compare_exchange(word, word | EXCLUSIVE | ONE, Acquire, Relaxed)
+            self.word.compare_exchange(word, word | EXCLUSIVE | ONE_HOLDER, Acquire, Relaxed)
         };
         // Without a load first: that would cost a step where the room is empty, and would fetch the
         // word from another processor twice where it is not.

@@ -7,11 +7,11 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Instant;
 
 use super::arena::List;
-use super::queue::{Asked, Overtaking, Queue, Ticket};
+use super::queue::{Asked, Overtaking, Queue, WaiterId};
 use super::waiter::{Kind, Retired, Signal, Waiter, WaiterState, Wakes};
 use super::word::{
-    self, ASK, CHANGING, EXCLUSIVE, LIMITED, LOCKED, MOST_HOLDERS, NOTIFY, ONE, RESERVED, SET_UP,
-    SLEEPER,
+    self, CHANGING, EXCLUSIVE, LIMITED, LOCKED, MOST_HOLDERS, MUST_LOCK, NOTIFY, ONE_HOLDER,
+    RESERVED, SET_UP, SLEEPER,
 };
 use super::{Duty, Phases, QueuedThread};
 use crate::foreign::contain;
@@ -19,7 +19,7 @@ use crate::watch::Crowd;
 use crate::{Policy, Snapshot, sync};
 
 /// What an empty room becomes.
-enum Room<S> {
+enum NewRoom<S> {
     /// The room of another session.
     Of(S),
     /// The room of the session that it was.
@@ -78,19 +78,19 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
     }
 
     /// Ends the change that began at `word`. Then `holders` are inside.
-    fn end_change(&mut self, word: u32, room: Room<S>, holders: u32) {
-        let mut change = (holders * ONE).wrapping_sub(CHANGING);
+    fn end_change(&mut self, word: u32, room: NewRoom<S>, holders: u32) {
+        let mut change = (holders * ONE_HOLDER).wrapping_sub(CHANGING);
         match room {
-            Room::Of(session) => {
+            NewRoom::Of(session) => {
                 // SAFETY: `LOCKED` is held, and the step that set `CHANGING` left the count at
                 // zero.
                 let old = unsafe { self.core.rename(session) };
                 self.retired.push(old);
                 change = change.wrapping_sub(word & SET_UP);
             }
-            Room::Same => {}
-            Room::Exclusive => change = change.wrapping_add(EXCLUSIVE),
-            Room::BeingSetUp => {
+            NewRoom::Same => {}
+            NewRoom::Exclusive => change = change.wrapping_add(EXCLUSIVE),
+            NewRoom::BeingSetUp => {
                 change = change.wrapping_add(EXCLUSIVE).wrapping_sub(word & SET_UP);
                 if let Some(queue) = self.any_queue() {
                     queue.epoch += 1;
@@ -102,17 +102,17 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
         self.core.word.fetch_add(change, Release);
     }
 
-    /// Hands the room over to the first phase, if the room is still empty. The waiter with the
-    /// ticket `running` is not woken.
-    fn hand_over(&mut self, running: Option<Ticket>) {
+    /// Hands the room over to the first phase, if the room is still empty. The waiter `running`
+    /// is not woken.
+    fn hand_over(&mut self, running: Option<WaiterId>) {
         let Some(word) = self.start_change() else { return };
         let same = self.first_is_of_the_session_inside();
         if !(same && word & SET_UP != 0)
-            && let Some((ticket, waiter, name)) = self.queue().take_set_up()
+            && let Some((id, waiter, name)) = self.queue().take_set_up()
         {
             // The others of the phase stay first in the queue, and join when the room is set up.
-            self.end_change(word, Room::BeingSetUp, 1);
-            waiter.enter(running == Some(ticket), &mut self.wakes);
+            self.end_change(word, NewRoom::BeingSetUp, 1);
+            waiter.enter(running == Some(id), &mut self.wakes);
             self.retired.push(name);
             return;
         }
@@ -125,10 +125,10 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
         let room = match phase.session {
             session @ Some(_) if same => {
                 self.retired.push(session);
-                Room::Same
+                NewRoom::Same
             }
-            Some(session) => Room::Of(session),
-            None => Room::Exclusive,
+            Some(session) => NewRoom::Of(session),
+            None => NewRoom::Exclusive,
         };
         self.end_change(word, room, phase.waiters.len() as u32);
         self.grant(phase.waiters, running);
@@ -136,7 +136,7 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
 
     /// If not all of the first phase may enter an empty room: how many may, and what the room
     /// becomes. If the user's code panics, all enter, as the lock must be released in any case.
-    fn first_is_too_many(&mut self, same: bool) -> Option<(u32, Room<S>)> {
+    fn first_is_too_many(&mut self, same: bool) -> Option<(u32, NewRoom<S>)> {
         let waiters = self.queue().first()?.waiters.len();
         let limit = self.limit(self.first_session());
         if waiters <= limit {
@@ -146,7 +146,7 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
         if !same {
             contain(|| name = self.first_session().cloned());
         }
-        Some((limit as u32, if same { Room::Same } else { Room::Of(name?) }))
+        Some((limit as u32, if same { NewRoom::Same } else { NewRoom::Of(name?) }))
     }
 
     /// The session of the first phase.
@@ -169,13 +169,13 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
 
     /// Grants the room to the first `places` waiters of the first phase, which have been counted.
     /// The others stay first in the queue.
-    fn enter_some(&mut self, places: u32, running: Option<Ticket>) {
+    fn enter_some(&mut self, places: u32, running: Option<WaiterId>) {
         for _ in 0..places {
-            let Some(ticket) = self.queue().first().and_then(|first| first.waiters.first()) else {
+            let Some(id) = self.queue().first().and_then(|first| first.waiters.first()) else {
                 unreachable!("there are more")
             };
-            let waiter = self.remove(ticket);
-            waiter.enter(running == Some(ticket), &mut self.wakes);
+            let waiter = self.remove(id);
+            waiter.enter(running == Some(id), &mut self.wakes);
         }
     }
 
@@ -188,7 +188,7 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
         same
     }
 
-    fn grant(&mut self, waiters: List, running: Option<Ticket>) {
+    fn grant(&mut self, waiters: List, running: Option<WaiterId>) {
         let mut wakes = mem::take(&mut self.wakes);
         self.queue().grant(waiters, running, &mut wakes);
         self.wakes = wakes;
@@ -205,20 +205,20 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
         let Some(queue) = (unsafe { &*self.core.queue.read() }) else { return false };
         let mut found = None;
         // If a comparison panics, the lock must be released in any case.
-        contain(|| found = queue.fellows_inside(name, word & SET_UP != 0));
-        let Some((slot, waiters)) = found else { return false };
+        contain(|| found = queue.phase_of_session_inside(name, word & SET_UP != 0));
+        let Some((phase_id, waiters)) = found else { return false };
         if waiters > places {
-            if places == 0 || word & LIMITED == 0 || self.queue().first_slot() != Some(slot) {
+            if places == 0 || word & LIMITED == 0 || self.queue().first_id() != Some(phase_id) {
                 return false;
             }
             // Acquire: as below.
-            self.core.word.fetch_add(places as u32 * ONE, Acquire);
+            self.core.word.fetch_add(places as u32 * ONE_HOLDER, Acquire);
             self.enter_some(places as u32, None);
             return true;
         }
-        let phase = self.queue().take_overtaking(slot);
+        let phase = self.queue().take_overtaking(phase_id);
         // Acquire: what earlier holders did. The name does not change, as in `occupy`.
-        self.core.word.fetch_add(phase.waiters.len() as u32 * ONE, Acquire);
+        self.core.word.fetch_add(phase.waiters.len() as u32 * ONE_HOLDER, Acquire);
         self.grant(phase.waiters, None);
         self.retired.push(phase.session);
         true
@@ -234,17 +234,16 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
         self.wakes = wakes;
     }
 
-    /// The thread with `ticket` was invited and answers. If the room is still free, its phase
-    /// enters.
-    pub(super) fn accept(&mut self, ticket: Ticket) {
-        if self.queue().invitation_ends(ticket) {
-            self.hand_over(Some(ticket));
+    /// The thread `id` was invited and answers. If the room is still free, its phase enters.
+    pub(super) fn accept(&mut self, id: WaiterId) {
+        if self.queue().invitation_ends(id) {
+            self.hand_over(Some(id));
         }
     }
 
     /// Removes a waiter from the queue. A task must be dropped without the internal lock.
-    pub(super) fn remove(&mut self, ticket: Ticket) -> Waiter {
-        let (waiter, name) = self.queue().remove(ticket);
+    pub(super) fn remove(&mut self, id: WaiterId) -> Waiter {
+        let (waiter, name) = self.queue().remove(id);
         self.retired.push(name);
         waiter
     }
@@ -259,7 +258,7 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
         loop {
             // Relaxed: what matters is the step that succeeds.
             let word = self.core.word.load(Relaxed);
-            let mut bits = if word & LIMITED == 0 { 0 } else { ASK };
+            let mut bits = if word & LIMITED == 0 { 0 } else { MUST_LOCK };
             if let Some(demands) = self.any_queue().as_ref().and_then(|queue| queue.demands()) {
                 if word::is_empty(word) && demands.hand_over {
                     self.hand_over(None);
@@ -273,11 +272,11 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
                 } else if demands.hand_over || !demands.invited {
                     bits |= NOTIFY;
                 }
-                if demands.ask {
-                    bits |= ASK;
+                if demands.must_lock {
+                    bits |= MUST_LOCK;
                 }
             }
-            let free = word & !(LOCKED | SLEEPER | NOTIFY | ASK | RESERVED) | bits;
+            let free = word & !(LOCKED | SLEEPER | NOTIFY | MUST_LOCK | RESERVED) | bits;
             // Release: the queue and the name, for the thread that locks next.
             if self.core.word.compare_exchange_weak(word, free, Release, Relaxed).is_ok() {
                 if word & SLEEPER != 0 {
@@ -297,8 +296,8 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
     ) -> QueuedThread {
         let signal = Signal::of_this_thread();
         let duty = if kind.can_be_invited() { Duty::None } else { Duty::Enter };
-        let ticket = self.push(asked, now, Arc::clone(&signal), kind);
-        QueuedThread { ticket, signal, patience: self.queue().patience(now), duty }
+        let id = self.push(asked, now, Arc::clone(&signal), kind);
+        QueuedThread { id, signal, patience: self.queue().patience(now), duty }
     }
 
     /// A request joins the queue.
@@ -308,12 +307,12 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
         now: Instant,
         signal: Arc<Signal>,
         kind: Kind,
-    ) -> Ticket {
-        let (ticket, unneeded) = self.queue().push(asked, now, signal, kind);
+    ) -> WaiterId {
+        let (id, unneeded) = self.queue().push(asked, now, signal, kind);
         if let Some(Cow::Owned(name)) = unneeded {
             self.retired.push(Some(name));
         }
-        ticket
+        id
     }
 
     /// Enters if the room has a place for the request, and `overtaking` allows it. If the request
@@ -331,7 +330,7 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
             // Acquire: what earlier holders did. The name does not change while the lock is held,
             // even if the last holder has left meanwhile. And while the lock is held, no other
             // thread takes the room alone.
-            self.core.word.fetch_add(ONE, Acquire);
+            self.core.word.fetch_add(ONE_HOLDER, Acquire);
             return true;
         }
         let only_same = overtaking == Overtaking::PresentSession;
@@ -340,7 +339,7 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
         }
         if set_up {
             let Some(word) = self.start_change() else { return false };
-            self.end_change(word, Room::BeingSetUp, 1);
+            self.end_change(word, NewRoom::BeingSetUp, 1);
             return true;
         }
         let session = asked.take().map(Cow::into_owned);
@@ -348,7 +347,7 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
             *asked = session.map(Cow::Owned);
             return false;
         };
-        self.end_change(word, session.map_or(Room::Exclusive, Room::Of), 1);
+        self.end_change(word, session.map_or(NewRoom::Exclusive, NewRoom::Of), 1);
         true
     }
 
@@ -392,14 +391,14 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
             return false;
         }
         let session = asked.take().map(Cow::into_owned);
-        let change = |word| (word::holders(word) == 1).then_some((word - ONE) | CHANGING);
+        let change = |word| (word::holders(word) == 1).then_some((word - ONE_HOLDER) | CHANGING);
         // Acquire: what the other holders did. The caller's count is removed, so it is zero.
         // Relaxed: only the step that succeeds matters.
         let Ok(word) = self.core.word.fetch_update(Acquire, Relaxed, change) else {
             *asked = session.map(Cow::Owned);
             return false;
         };
-        self.end_change(word, session.map_or(Room::Same, Room::Of), 1);
+        self.end_change(word, session.map_or(NewRoom::Same, NewRoom::Of), 1);
         if waiting {
             self.queue().overtook();
         }

@@ -24,8 +24,8 @@
 //!   Otherwise it undoes its count.
 //! * **Leaving.** A thread subtracts itself from the count in one step. If `NOTIFY` is set, and the
 //!   room is now empty, the thread was alone, or sessions have a limit, the thread takes the
-//!   internal lock and admits waiters. If another thread holds the internal lock, that thread admits
-//!   them. So leaving never waits.
+//!   internal lock and admits waiters. If another thread holds the internal lock, that thread
+//!   admits them. So leaving never waits.
 //! * **Trying.** A try that needs the internal lock looks for it a bounded number of times. Then it
 //!   fails. So a try never waits.
 //! * **Waiting.** A thread spins for a while. Then it takes the internal lock, joins a phase of the
@@ -48,8 +48,8 @@
 //!    found the door open or that was made under `LOCKED`.
 //! 3. Only the thread that holds `LOCKED` touches the queue.
 //! 4. While a bit of `DOOR` is set, the door is shut. A thread that adds its count then, without
-//!    `LOCKED`, must not read the name, and must undo the count. (Exceptions: a holder counts itself
-//!    once more for its own session; the thread that set `RESERVED` takes the empty room.)
+//!    `LOCKED`, must not read the name, and must undo the count. (Exceptions: a holder counts
+//!    itself once more for its own session; the thread that set `RESERVED` takes the empty room.)
 //! 5. When `LOCKED` is released and the queue is not empty, `NOTIFY` is set and somebody is
 //!    counted; or a thread has been invited, and will take `LOCKED`.
 //! 6. A waiter's signal becomes `Granted` after the waiter was removed from the queue and counted.
@@ -95,7 +95,7 @@ use std::time::Instant;
 use self::locked::Locked;
 use self::queue::Queue;
 use self::waiting::{Duty, QueuedThread};
-use self::word::{ASK, EXCLUSIVE, LIMITED, LOCKED, NOTIFY, ONE, SLEEPER};
+use self::word::{EXCLUSIVE, LIMITED, LOCKED, MUST_LOCK, NOTIFY, ONE_HOLDER, SLEEPER};
 use super::Core;
 use crate::sync::{self, Shared, Word};
 use crate::{Policy, Snapshot, watch};
@@ -172,7 +172,7 @@ impl<S> Phases<S> {
         queue.get_or_insert_with(|| Box::new(Queue::new(Policy::EVENTUAL, None))).most =
             Some(Box::new(most));
         // Relaxed: no other thread has the lock yet.
-        self.word.fetch_or(LIMITED | ASK, Relaxed);
+        self.word.fetch_or(LIMITED | MUST_LOCK, Relaxed);
         self
     }
 
@@ -197,10 +197,10 @@ impl<S: Eq + Clone> Phases<S> {
     /// Admits waiters, if there is room for them and the internal lock is free. Never waits.
     #[cold]
     fn admit_waiters(&self, before: u32, count: u32) {
-        if !word::left_work(before, count) {
+        if !word::must_admit_waiters(before, count) {
             return;
         }
-        let lock = |word| word::needs_work(word, before).then_some(word | LOCKED);
+        let lock = |word| word::must_still_admit_waiters(word, before).then_some(word | LOCKED);
         // Acquire: as in `lock`. Relaxed: only the step that succeeds matters.
         if self.word.fetch_update(Acquire, Relaxed, lock).is_ok() {
             Locked::new(self).admit_waiters();
@@ -291,9 +291,9 @@ impl<S: Eq + Clone> Phases<S> {
             return;
         }
         // Relaxed, both times: the caller is inside already, and stays inside.
-        self.word.fetch_add(ONE, Relaxed);
+        self.word.fetch_add(ONE_HOLDER, Relaxed);
         if !confirm() {
-            self.word.fetch_sub(ONE, Relaxed);
+            self.word.fetch_sub(ONE_HOLDER, Relaxed);
         }
     }
 }
@@ -324,12 +324,12 @@ unsafe impl<S: Eq + Clone> Core for Phases<S> {
 
     #[inline]
     unsafe fn leave(&self, (): &mut ()) {
-        self.give_back(ONE);
+        self.give_back(ONE_HOLDER);
     }
 
     #[inline]
     unsafe fn leave_exclusive(&self, (): &mut ()) {
-        self.give_back(ONE | EXCLUSIVE);
+        self.give_back(ONE_HOLDER | EXCLUSIVE);
     }
 
     #[inline]
@@ -365,9 +365,9 @@ unsafe impl<S: Eq + Clone> Core for Phases<S> {
         self.poll_slow(session, waiting, cx)
     }
 
-    fn cancel(&self, Waiting { ticket, signal, watch }: Waiting, exclusive: bool) {
-        self.withdraw(ticket, &signal);
-        watch.end(watch::Request::of(self, exclusive), false);
+    fn cancel(&self, Waiting { id, signal, watch }: Waiting, exclusive: bool) {
+        self.withdraw(id, &signal);
+        watch.end(watch::RequestInfo::of(self, exclusive), false);
     }
 
     unsafe fn switch(&self, (): &mut (), session: S, deadline: Option<Instant>) -> bool {

@@ -15,8 +15,8 @@
 //! 4. The phases are in the order in which they were founded. (Exceptions: [`Policy::Priority`]
 //!    orders them, and the request of an upgrade is put first.)
 //! 5. An exclusive request is a phase of its own.
-//! 6. A waiter is in the queue until its signal is `Granted` or it is removed. Until then its
-//!    ticket is valid.
+//! 6. The id of a waiter is valid until the waiter is removed: when it withdraws, or before its
+//!    signal becomes `Granted`.
 //!
 //! Joining, removing and taking the first phase take constant time, however long the queue is;
 //! under [`Policy::Priority`], logarithmic time. By 4, the first phase has waited longest, so one
@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use super::arena::{Arena, List, Slot};
+use super::arena::{Arena, List, NodeId};
 use super::waiter::{Kind, Signal, Waiter, Wakes};
 use super::word::MOST_HOLDERS;
 use crate::watch::Crowd;
@@ -45,8 +45,11 @@ pub(super) type Limits<S> = Box<dyn Fn(&S) -> usize + Send + Sync>;
 /// What a request asks for: a session, whose name the request may own; or `None`, to be alone.
 pub(in crate::cores) type Asked<'a, S> = Option<Cow<'a, S>>;
 
-/// Names a waiter in the queue.
-pub(super) type Ticket = Slot;
+/// A phase in the queue.
+pub(super) type PhaseId = NodeId;
+
+/// A waiter in the queue. Valid by invariant 6.
+pub(super) type WaiterId = NodeId;
 
 /// A request that looks for a phase to join compares its session with so many of the newest ones.
 /// Sessions can only be compared, so there is no faster search; and this bounds its time.
@@ -89,7 +92,7 @@ pub(super) struct Demands {
     pub(super) hand_over: bool,
     /// New requests must ask under the internal lock: a waiter may not be overtaken, or the policy
     /// counts who overtakes, or a waiter cannot end its patience itself.
-    pub(super) ask: bool,
+    pub(super) must_lock: bool,
     /// A thread has been invited and has not answered yet.
     pub(super) invited: bool,
 }
@@ -105,7 +108,7 @@ pub(super) struct Queue<S> {
     waiters: Arena<Waiter>,
     /// The phases by [virtual arrival](Queue::virtual_arrival), and then by number. Only under
     /// [`Policy::Priority`].
-    by_arrival: BTreeMap<(i128, u64), Slot>,
+    by_arrival: BTreeMap<(i128, u64), PhaseId>,
     /// How many phases have been founded.
     founded: u64,
     /// How many requests have overtaken a waiter. A phase has been overtaken at most as often as
@@ -114,7 +117,7 @@ pub(super) struct Queue<S> {
     /// How many waiters in all phases cannot be invited.
     helpless: usize,
     /// The thread that was invited, and has not answered yet.
-    invited: Option<Ticket>,
+    invited: Option<WaiterId>,
     /// Virtual arrivals are counted from this time.
     start: Instant,
     /// Grows when the room changes to another session and when it is about to be set up, once the
@@ -145,12 +148,12 @@ impl<S> Queue<S> {
         self.order.len() == 0
     }
 
-    pub(super) fn first_slot(&self) -> Option<Slot> {
+    pub(super) fn first_id(&self) -> Option<PhaseId> {
         self.order.first()
     }
 
     pub(super) fn first(&self) -> Option<&Phase<S>> {
-        self.order.first().map(|slot| &self.phases[slot])
+        self.order.first().map(|phase_id| &self.phases[phase_id])
     }
 
     /// What the queue demands of threads that enter and leave; `None` if nobody waits.
@@ -160,7 +163,7 @@ impl<S> Queue<S> {
         let counted = matches!(self.policy, Policy::Batch { .. } | Policy::BatchFor { .. });
         Some(Demands {
             hand_over: strict || first.helpless > 0,
-            ask: strict || counted || self.helpless > 0,
+            must_lock: strict || counted || self.helpless > 0,
             invited: self.invited.is_some(),
         })
     }
@@ -218,7 +221,7 @@ impl<S> Queue<S> {
 
     /// A request to be alone becomes the first, and is promised the room.
     #[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
-    pub(super) fn push_first(&mut self, now: Instant, signal: Arc<Signal>) -> Ticket {
+    pub(super) fn push_first(&mut self, now: Instant, signal: Arc<Signal>) -> WaiterId {
         let phase = self.found(None, None, now, i128::MIN);
         self.phases[phase].owed = true;
         self.wait_in(phase, now, signal, Kind::Switching)
@@ -226,15 +229,15 @@ impl<S> Queue<S> {
 
     /// Chooses a thread of the first phase, which has only threads, and marks it as invited.
     pub(super) fn invite(&mut self) -> Option<&Signal> {
-        let ticket = self.first()?.waiters.first()?;
-        self.invited = Some(ticket);
-        Some(&self.waiters[ticket].signal)
+        let id = self.first()?.waiters.first()?;
+        self.invited = Some(id);
+        Some(&self.waiters[id].signal)
     }
 
-    /// The thread with `ticket` was invited and answers. Whether the room may go to its phase.
-    pub(super) fn invitation_ends(&mut self, ticket: Ticket) -> bool {
-        self.invited = self.invited.filter(|invited| *invited != ticket);
-        self.order.first() == Some(self.waiters[ticket].phase)
+    /// The thread `id` was invited and answers. Whether the room may go to its phase.
+    pub(super) fn invitation_ends(&mut self, id: WaiterId) -> bool {
+        self.invited = self.invited.filter(|invited| *invited != id);
+        self.order.first() == Some(self.waiters[id].phase)
     }
 
     /// Removes the first phase. Its waiters must be [granted](Queue::grant) the room.
@@ -244,15 +247,15 @@ impl<S> Queue<S> {
     }
 
     /// Removes a phase that overtakes those before it.
-    pub(super) fn take_overtaking(&mut self, slot: Slot) -> Phase<S> {
-        let is_first = self.order.first() == Some(slot);
-        let phase = self.take(slot);
+    pub(super) fn take_overtaking(&mut self, phase_id: PhaseId) -> Phase<S> {
+        let is_first = self.order.first() == Some(phase_id);
+        let phase = self.take(phase_id);
         self.passes += if is_first { 0 } else { phase.waiters.len() as u64 };
         phase
     }
 
-    fn take(&mut self, slot: Slot) -> Phase<S> {
-        let phase = self.phases.remove(&mut self.order, slot);
+    fn take(&mut self, phase_id: PhaseId) -> Phase<S> {
+        let phase = self.phases.remove(&mut self.order, phase_id);
         if let Policy::Priority { .. } = self.policy {
             self.by_arrival.remove(&phase.key);
         }
@@ -260,52 +263,57 @@ impl<S> Queue<S> {
         phase
     }
 
-    /// The waiter with `ticket` must find the room set up for its session, or set it up.
-    pub(super) fn needs_set_up(&mut self, ticket: Ticket) {
-        let waiter = &mut self.waiters[ticket];
+    /// The waiter `id` must find the room set up for its session, or set it up.
+    pub(super) fn needs_set_up(&mut self, id: WaiterId) {
+        let waiter = &mut self.waiters[id];
         waiter.set_up = true;
         self.phases[waiter.phase].set_ups += 1;
     }
 
     /// Removes the waiter of the first phase that has to set the room up. Also returns the name of
     /// the phase, if it was the last waiter there.
-    pub(super) fn take_set_up(&mut self) -> Option<(Ticket, Waiter, Option<S>)> {
+    pub(super) fn take_set_up(&mut self) -> Option<(WaiterId, Waiter, Option<S>)> {
         let waiters = self.first()?.waiters;
-        let mut tickets = std::iter::successors(waiters.first(), |it| self.waiters.next(*it));
-        let ticket = tickets.find(|ticket| self.waiters[*ticket].set_up)?;
-        let (waiter, name) = self.remove(ticket);
-        Some((ticket, waiter, name))
+        let mut ids = std::iter::successors(waiters.first(), |it| self.waiters.next(*it));
+        let id = ids.find(|id| self.waiters[*id].set_up)?;
+        let (waiter, name) = self.remove(id);
+        Some((id, waiter, name))
     }
 
-    /// Sets the signals of the waiters of a phase to `Granted`, and has all woken except the one
-    /// with the ticket `running`. They have been counted: from now on, some may leave again.
-    pub(super) fn grant(&mut self, mut waiters: List, running: Option<Ticket>, wakes: &mut Wakes) {
-        while let Some(ticket) = waiters.first() {
-            let waiter = self.waiters.remove(&mut waiters, ticket);
-            self.invited = self.invited.filter(|invited| *invited != ticket);
-            waiter.enter(running == Some(ticket), wakes);
+    /// Sets the signals of the waiters of a phase to `Granted`, and has all woken except the waiter
+    /// `running`. They have been counted: from now on, some may leave again.
+    pub(super) fn grant(
+        &mut self,
+        mut waiters: List,
+        running: Option<WaiterId>,
+        wakes: &mut Wakes,
+    ) {
+        while let Some(id) = waiters.first() {
+            let waiter = self.waiters.remove(&mut waiters, id);
+            self.invited = self.invited.filter(|invited| *invited != id);
+            waiter.enter(running == Some(id), wakes);
         }
     }
 
-    /// Removes the waiter with `ticket`. Also returns the name of its phase, if it was the last
-    /// waiter there.
-    pub(super) fn remove(&mut self, ticket: Ticket) -> (Waiter, Option<S>) {
-        let slot = self.waiters[ticket].phase;
-        let phase = &mut self.phases[slot];
-        let waiter = self.waiters.remove(&mut phase.waiters, ticket);
-        self.invited = self.invited.filter(|invited| *invited != ticket);
+    /// Removes the waiter `id`. Also returns the name of its phase, if it was the last waiter
+    /// there.
+    pub(super) fn remove(&mut self, id: WaiterId) -> (Waiter, Option<S>) {
+        let phase_id = self.waiters[id].phase;
+        let phase = &mut self.phases[phase_id];
+        let waiter = self.waiters.remove(&mut phase.waiters, id);
+        self.invited = self.invited.filter(|invited| *invited != id);
         let helpless = usize::from(!waiter.kind.can_be_invited());
         phase.helpless -= helpless;
         self.helpless -= helpless;
         phase.set_ups -= usize::from(waiter.set_up);
         let empty = phase.waiters.len() == 0;
-        (waiter, if empty { self.take(slot).session } else { None })
+        (waiter, if empty { self.take(phase_id).session } else { None })
     }
 
-    /// The task with `ticket` was polled with another waker. Returns the old one, to be dropped
-    /// without the internal lock.
-    pub(super) fn replace_waker(&mut self, ticket: Ticket, waker: &Waker) -> Option<Waker> {
-        let Kind::Task(old) = &mut self.waiters[ticket].kind else { return None };
+    /// The task `id` was polled with another waker. Returns the old one, to be dropped without the
+    /// internal lock.
+    pub(super) fn replace_waker(&mut self, id: WaiterId, waker: &Waker) -> Option<Waker> {
+        let Kind::Task(old) = &mut self.waiters[id].kind else { return None };
         if old.will_wake(waker) { None } else { Some(std::mem::replace(old, waker.clone())) }
     }
 
@@ -323,10 +331,10 @@ impl<S> Queue<S> {
     fn found(
         &mut self,
         session: Option<S>,
-        previous: Option<Slot>,
+        previous: Option<PhaseId>,
         now: Instant,
         virtual_arrival: i128,
-    ) -> Slot {
+    ) -> PhaseId {
         let key = (virtual_arrival, self.founded);
         self.founded += 1;
         let phase = Phase {
@@ -339,20 +347,26 @@ impl<S> Queue<S> {
             key,
             owed: false,
         };
-        let slot = self.phases.insert(&mut self.order, previous, phase);
+        let phase_id = self.phases.insert(&mut self.order, previous, phase);
         if let Policy::Priority { .. } = self.policy {
-            self.by_arrival.insert(key, slot);
+            self.by_arrival.insert(key, phase_id);
         }
-        slot
+        phase_id
     }
 
-    /// Adds a waiter behind all others of the phase `slot`.
-    fn wait_in(&mut self, slot: Slot, now: Instant, signal: Arc<Signal>, kind: Kind) -> Ticket {
-        let phase = &mut self.phases[slot];
+    /// Adds a waiter behind all others of a phase.
+    fn wait_in(
+        &mut self,
+        phase_id: PhaseId,
+        now: Instant,
+        signal: Arc<Signal>,
+        kind: Kind,
+    ) -> WaiterId {
+        let phase = &mut self.phases[phase_id];
         let helpless = usize::from(!kind.can_be_invited());
         phase.helpless += helpless;
         self.helpless += helpless;
-        let waiter = Waiter { phase: slot, arrived: now, signal, kind, set_up: false };
+        let waiter = Waiter { phase: phase_id, arrived: now, signal, kind, set_up: false };
         let last = phase.waiters.last();
         self.waiters.insert(&mut phase.waiters, last, waiter)
     }
@@ -380,24 +394,23 @@ impl<S> Queue<S> {
 }
 
 impl<S: Eq + Clone> Queue<S> {
-    /// Adds a request for `asked` to the queue. Returns its ticket, and the name if it was not
-    /// needed.
+    /// Adds a request for `asked` to the queue. Returns its id, and the name if it was not needed.
     pub(super) fn push<'a>(
         &mut self,
         asked: Asked<'a, S>,
         now: Instant,
         signal: Arc<Signal>,
         kind: Kind,
-    ) -> (Ticket, Asked<'a, S>) {
+    ) -> (WaiterId, Asked<'a, S>) {
         let virtual_arrival = self.virtual_arrival(asked.as_deref(), now);
         let previous = match self.policy {
             Policy::Priority { .. } => {
                 let up_to = self.by_arrival.range(..=(virtual_arrival, u64::MAX));
-                up_to.map(|(_, slot)| *slot).next_back()
+                up_to.map(|(_, phase_id)| *phase_id).next_back()
             }
             _ => self.order.last(),
         };
-        if let Some(phase) = self.fellows(asked.as_deref(), previous, now) {
+        if let Some(phase) = self.joinable_phase(asked.as_deref(), previous, now) {
             // A request that joins a phase overtakes all phases behind it.
             self.passes += u64::from(self.order.last() != Some(phase));
             (self.wait_in(phase, now, signal, kind), asked)
@@ -411,7 +424,12 @@ impl<S: Eq + Clone> Queue<S> {
 impl<S: Eq> Queue<S> {
     /// The newest phase that a request for `session` may join: `newest`, or one before it if the
     /// phases behind may be overtaken.
-    fn fellows(&self, session: Option<&S>, newest: Option<Slot>, now: Instant) -> Option<Slot> {
+    fn joinable_phase(
+        &self,
+        session: Option<&S>,
+        newest: Option<PhaseId>,
+        now: Instant,
+    ) -> Option<PhaseId> {
         let session = session?;
         let mut phase = newest?;
         for _ in 0..COMPARED_PHASES {
@@ -430,19 +448,23 @@ impl<S: Eq> Queue<S> {
     /// A phase of `session`, which is inside, that may enter now, and how many wait in it: the
     /// first, or another that may overtake. If the room is not `set_up`, a phase that needs set-up
     /// waits.
-    pub(super) fn fellows_inside(&self, session: &S, set_up: bool) -> Option<(Slot, usize)> {
-        let (slot, first) = (self.order.first()?, self.first()?);
+    pub(super) fn phase_of_session_inside(
+        &self,
+        session: &S,
+        set_up: bool,
+    ) -> Option<(PhaseId, usize)> {
+        let (phase_id, first) = (self.order.first()?, self.first()?);
         let found = if first.session.as_ref() == Some(session) {
-            slot
+            phase_id
         } else {
-            self.overtaking_fellows(session, first)?
+            self.overtaking_phase(session, first)?
         };
         let phase = &self.phases[found];
         (set_up || phase.set_ups == 0).then_some((found, phase.waiters.len()))
     }
 
     /// The newest phase of `session`, which is inside, if it may overtake all phases before it.
-    fn overtaking_fellows(&self, session: &S, first: &Phase<S>) -> Option<Slot> {
+    fn overtaking_phase(&self, session: &S, first: &Phase<S>) -> Option<PhaseId> {
         if first.owed || self.order.len() == 1 {
             return None;
         }
@@ -454,7 +476,7 @@ impl<S: Eq> Queue<S> {
         if self.is_strict(first, || now) {
             return None;
         }
-        let found = self.fellows(Some(session), self.order.last(), now)?;
+        let found = self.joinable_phase(Some(session), self.order.last(), now)?;
         let passes = self.passes - first.passes + self.phases[found].waiters.len() as u64;
         let within =
             !matches!(self.policy, Policy::Batch { passes: most } if passes > u64::from(most));

@@ -19,7 +19,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use super::Phases;
-use super::word::{self, EXCLUSIVE, NOTIFY, ONE, RESERVED, SET_UP};
+use super::word::{self, EXCLUSIVE, NOTIFY, ONE_HOLDER, RESERVED, SET_UP};
 use crate::sync;
 
 impl<S: Eq + Clone> Phases<S> {
@@ -47,7 +47,7 @@ impl<S: Eq + Clone> Phases<S> {
                 return false;
             }
             if word & !(SET_UP | NOTIFY) == RESERVED {
-                let taken = word & !RESERVED | EXCLUSIVE | ONE;
+                let taken = word & !RESERVED | EXCLUSIVE | ONE_HOLDER;
                 // Acquire: what earlier holders did.
                 if self.word.compare_exchange(word, taken, Acquire, Relaxed).is_ok() {
                     return true;

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use super::entering::Pin;
 use super::waiter::Kind;
-use super::word::{self, EXCLUSIVE, ONE, SET_UP};
+use super::word::{self, EXCLUSIVE, ONE_HOLDER, SET_UP};
 use super::{Core, Phases, Waiting};
 
 impl<S: Eq + Clone> Phases<S> {
@@ -23,7 +23,7 @@ impl<S: Eq + Clone> Phases<S> {
     #[inline]
     pub(in crate::cores) fn fast_set_up(&self, session: &S) -> bool {
         // Acquire: what earlier holders did, and the name.
-        let before = self.word.fetch_add(ONE, Acquire);
+        let before = self.word.fetch_add(ONE_HOLDER, Acquire);
         let pin = Pin(self);
         let ready = word::is_open(before) && before & SET_UP != 0;
         // SAFETY: the caller added its count in a step that found the door open.
@@ -56,7 +56,7 @@ impl<S: Eq + Clone> Phases<S> {
             drop(locked);
         } else {
             let thread = locked.push_thread(asked, now, Kind::Thread);
-            locked.queue().needs_set_up(thread.ticket);
+            locked.queue().needs_set_up(thread.id);
             drop(locked);
             queued();
             let inside = self.sleep(false, thread, None);
@@ -86,7 +86,7 @@ impl<S: Eq + Clone> Phases<S> {
             return Poll::Ready(self.is_alone());
         }
         let task = Waiting::begin(&mut locked, asked, now, cx);
-        locked.queue().needs_set_up(task.ticket);
+        locked.queue().needs_set_up(task.id);
         *waiting = Some(task);
         Poll::Pending
     }

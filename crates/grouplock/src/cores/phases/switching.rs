@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::locked::Locked;
 use super::queue::Asked;
 use super::waiter::Kind;
-use super::word::{self, ONE};
+use super::word::{self, ONE_HOLDER};
 use super::{Phases, Waiting};
 use crate::foreign::discard;
 
@@ -35,7 +35,7 @@ impl<S: Eq + Clone> Phases<S> {
         }
         let pushed = push(&mut locked, asked, now);
         // Release: as in `give_back`. The release of the internal lock admits waiters.
-        self.word.fetch_sub(ONE, Release);
+        self.word.fetch_sub(ONE_HOLDER, Release);
         Some(pushed)
     }
 
@@ -92,8 +92,8 @@ impl<S: Eq + Clone> Phases<S> {
     /// The caller is a holder of a session, and enters it once more.
     pub(in crate::cores) fn enter_again(&self) {
         // Relaxed: the caller is inside already.
-        if word::is_full(self.word.fetch_add(ONE, Relaxed)) {
-            self.give_back(ONE);
+        if word::is_full(self.word.fetch_add(ONE_HOLDER, Relaxed)) {
+            self.give_back(ONE_HOLDER);
             panic!("too many holders");
         }
     }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::Phases;
 use super::locked::Locked;
-use super::queue::{Asked, Ticket};
+use super::queue::{Asked, WaiterId};
 use super::waiter::{Kind, Signal, WaiterState};
 use crate::foreign::discard;
 use crate::watch;
@@ -15,7 +15,7 @@ use crate::watch;
 /// A task that waits.
 #[derive(Debug)]
 pub struct Waiting {
-    pub(super) ticket: Ticket,
+    pub(super) id: WaiterId,
     pub(super) signal: Arc<Signal>,
     pub(super) watch: watch::TaskWait,
 }
@@ -30,8 +30,8 @@ impl Waiting {
     ) -> Self {
         let signal = Signal::of_task();
         let waker = Kind::Task(cx.waker().clone());
-        let ticket = locked.push(asked, now, Arc::clone(&signal), waker);
-        Waiting { ticket, signal, watch: watch::TaskWait::begin() }
+        let id = locked.push(asked, now, Arc::clone(&signal), waker);
+        Waiting { id, signal, watch: watch::TaskWait::begin() }
     }
 }
 
@@ -44,7 +44,7 @@ impl<S: Eq + Clone> Phases<S> {
         waiting: &mut Option<Waiting>,
         cx: &mut Context<'_>,
     ) -> Poll<()> {
-        let Some(Waiting { ticket, signal, watch }) = waiting else {
+        let Some(Waiting { id, signal, watch }) = waiting else {
             let mut asked = session.map(Cow::Borrowed);
             let mut locked = self.lock();
             let now = Instant::now();
@@ -57,13 +57,13 @@ impl<S: Eq + Clone> Phases<S> {
         if signal.state() != WaiterState::Granted {
             let mut locked = self.lock();
             if signal.state() != WaiterState::Granted {
-                let old = locked.queue().replace_waker(*ticket, cx.waker());
+                let old = locked.queue().replace_waker(*id, cx.waker());
                 drop(locked);
                 discard(old);
                 return Poll::Pending;
             }
         }
-        watch.end(watch::Request::of(self, session.is_none()), true);
+        watch.end(watch::RequestInfo::of(self, session.is_none()), true);
         *waiting = None;
         Poll::Ready(())
     }

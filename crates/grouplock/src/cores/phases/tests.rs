@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::waiter::{Kind, WaiterState};
-use super::word::{ASK, FULL, MOST_HOLDERS, ONE, RESERVED};
+use super::word::{FULL, MOST_HOLDERS, MUST_LOCK, ONE_HOLDER, RESERVED};
 use super::{Core, Phases, QueuedThread};
 use crate::Policy;
 
@@ -17,13 +17,13 @@ use crate::Policy;
 fn crowded(holders: usize) -> Phases<u8> {
     let lock = Phases::new();
     lock.enter(Some(1));
-    lock.word.fetch_add((holders as u32 - 1) * ONE, SeqCst);
+    lock.word.fetch_add((holders as u32 - 1) * ONE_HOLDER, SeqCst);
     lock
 }
 
 /// All but one of the holders of a [`crowded`] lock leave.
 fn leave_one(lock: &Phases<u8>, holders: usize) {
-    lock.word.fetch_sub((holders as u32 - 1) * ONE, SeqCst);
+    lock.word.fetch_sub((holders as u32 - 1) * ONE_HOLDER, SeqCst);
 }
 
 #[test]
@@ -58,9 +58,9 @@ fn one_too_many_waits_until_the_room_has_been_empty() {
 /// A request that finds a full room is counted for a moment. The word has space for that.
 #[test]
 fn the_count_does_not_overflow() {
-    let word = (MOST_HOLDERS as u32 - 1).wrapping_mul(ONE) | (ONE - 1);
-    assert_eq!(word.checked_add(ONE).map(|word| word & FULL), Some(FULL));
-    let visitors = (u32::MAX - FULL) / ONE;
+    let word = (MOST_HOLDERS as u32 - 1).wrapping_mul(ONE_HOLDER) | (ONE_HOLDER - 1);
+    assert_eq!(word.checked_add(ONE_HOLDER).map(|word| word & FULL), Some(FULL));
+    let visitors = (u32::MAX - FULL) / ONE_HOLDER;
     assert!(visitors as usize >= MOST_HOLDERS - 1, "only {visitors} may come at once");
 }
 
@@ -79,8 +79,8 @@ fn join_queue(lock: &Phases<u8>) -> QueuedThread {
 /// Returns whether new requests must ask while a thread waits for session 2.
 fn must_ask_past_a_thread(lock: &Phases<u8>) -> bool {
     let queued = join_queue(lock);
-    let asked = lock.word.load(SeqCst) & ASK != 0;
-    lock.lock().remove(queued.ticket);
+    let asked = lock.word.load(SeqCst) & MUST_LOCK != 0;
+    lock.lock().remove(queued.id);
     asked
 }
 
@@ -129,10 +129,10 @@ fn a_request_that_finds_a_room_reserved_asks() {
 fn a_reservation_ends() {
     let lock = patient();
     assert!(!lock.reserve(), "a holder of session 1 stays inside");
-    assert_eq!(lock.word.load(SeqCst), ONE);
+    assert_eq!(lock.word.load(SeqCst), ONE_HOLDER);
     lock.word.fetch_or(RESERVED, SeqCst);
     assert!(!lock.reserve(), "another has reserved the room");
-    assert_eq!(lock.word.load(SeqCst), ONE | RESERVED, "its reservation stays");
+    assert_eq!(lock.word.load(SeqCst), ONE_HOLDER | RESERVED, "its reservation stays");
     // SAFETY: the holder of session 1 leaves.
     unsafe { lock.leave(&mut ()) };
     assert!(lock.try_enter(None).is_some(), "a reservation keeps nobody out");
@@ -144,7 +144,7 @@ fn a_reservation_ends() {
 
 /// Holders of session 1 overlap: the room becomes empty only if the door is shut to new ones.
 #[test]
-fn a_reservation_gets_in_where_holders_overlap() {
+fn a_reservation_enters_where_holders_overlap() {
     let (lock, stop) = (patient(), AtomicBool::new(false));
     let inside = thread::scope(|scope| {
         scope.spawn(|| {
@@ -181,7 +181,7 @@ fn a_thread_is_invited_although_a_task_of_its_phase_has_withdrawn() {
     // SAFETY: the holder of session 1 leaves.
     unsafe { lock.leave(&mut ()) };
     assert_eq!(queued.signal.state(), WaiterState::Invited);
-    lock.lock().remove(queued.ticket);
+    lock.lock().remove(queued.id);
     assert_eq!((lock.snapshot().holders, lock.snapshot().waiting.len()), (0, 0));
 }
 
@@ -196,12 +196,12 @@ fn waiters_enter_after_a_holder_that_was_alone_beside_a_visitor() {
     lock.enter(None);
     let queued = join_queue(&lock);
     // The visitor adds its count, and finds the door shut.
-    lock.word.fetch_add(ONE, SeqCst);
+    lock.word.fetch_add(ONE_HOLDER, SeqCst);
     // SAFETY: the holder that is alone leaves.
     unsafe { lock.leave_exclusive(&mut ()) };
     // The visitor enters in its second try, so nobody else admits the waiter.
     lock.enter(Some(2));
-    lock.give_back(ONE);
+    lock.give_back(ONE_HOLDER);
     assert_eq!(queued.signal.state(), WaiterState::Granted);
     for _ in 0..2 {
         // SAFETY: the visitor and the waiter leave.
@@ -214,11 +214,11 @@ fn waiters_enter_after_a_holder_that_was_alone_beside_a_visitor() {
 #[test]
 fn a_try_to_switch_beside_a_visitor_fails_and_changes_nothing() {
     let lock = patient();
-    lock.word.fetch_add(ONE, SeqCst);
+    lock.word.fetch_add(ONE_HOLDER, SeqCst);
     // SAFETY: the holder of session 1 asks.
     assert!(!unsafe { lock.try_switch(&mut (), 2) });
     assert_eq!(lock.snapshot().session, Some(1));
-    lock.give_back(ONE);
+    lock.give_back(ONE_HOLDER);
     // SAFETY: as above.
     assert!(unsafe { lock.try_switch(&mut (), 2) }, "it is the only one");
     assert_eq!(lock.snapshot().session, Some(2));
@@ -234,20 +234,20 @@ fn an_invited_thread_that_has_withdrawn_is_replaced() {
     unsafe { lock.leave(&mut ()) };
     let state = || [one.signal.state(), two.signal.state()];
     assert_eq!(state(), [WaiterState::Invited, WaiterState::Waiting]);
-    lock.lock().remove(one.ticket);
+    lock.lock().remove(one.id);
     assert_eq!(two.signal.state(), WaiterState::Invited);
     lock.enter(Some(1));
     {
         // As in `sleep`.
         let mut locked = lock.lock();
         two.signal.set(WaiterState::Waiting);
-        locked.accept(two.ticket);
+        locked.accept(two.id);
         assert_eq!(two.signal.state(), WaiterState::Waiting, "the room is taken");
     }
     // SAFETY: the holder of session 1 leaves.
     unsafe { lock.leave(&mut ()) };
     assert_eq!(two.signal.state(), WaiterState::Invited);
-    lock.lock().remove(two.ticket);
+    lock.lock().remove(two.id);
 }
 
 /// A holder leaves fairly. Then another holder waits to be alone, in front of the request that the
@@ -266,7 +266,7 @@ fn a_promise_outlasts_an_upgrade() {
     // SAFETY: one of the two holders asks.
     assert!(!unsafe { lock.upgrade(Some(soon)) }, "another is inside");
     assert!(lock.try_enter(Some(1)).is_none(), "the promise is forgotten");
-    lock.lock().remove(queued.ticket);
+    lock.lock().remove(queued.id);
     assert!(lock.try_enter(Some(1)).is_some(), "no request waits");
 }
 
@@ -286,11 +286,11 @@ impl Clone for Visit {
         match self {
             Visit::None => Visit::None,
             Visit::Begins => {
-                VISITED.word.fetch_add(ONE, SeqCst);
+                VISITED.word.fetch_add(ONE_HOLDER, SeqCst);
                 Visit::Begins
             }
             Visit::Ends => {
-                VISITED.give_back(ONE);
+                VISITED.give_back(ONE_HOLDER);
                 Visit::Ends
             }
         }
@@ -309,14 +309,14 @@ fn a_snapshot_does_not_count_one_that_only_tries() {
         let mut room = VISITED.lock();
         let queued = room.push_thread(Some(Cow::Owned(visit)), Instant::now(), Kind::Thread);
         if !begins {
-            VISITED.word.fetch_add(ONE, SeqCst);
+            VISITED.word.fetch_add(ONE_HOLDER, SeqCst);
         }
         let seen = room.snapshot();
         assert_eq!((seen.session, seen.holders, seen.waiting.len()), (None, 0, 1));
-        room.remove(queued.ticket);
+        room.remove(queued.id);
         drop(room);
         if begins {
-            VISITED.give_back(ONE);
+            VISITED.give_back(ONE_HOLDER);
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::locked::Locked;
 use super::waiter::{Kind, Signal};
-use super::word::{self, ASK, EXCLUSIVE, LOCKED, NOTIFY, ONE};
+use super::word::{self, EXCLUSIVE, LOCKED, MUST_LOCK, NOTIFY, ONE_HOLDER};
 use super::{Duty, Phases, QueuedThread};
 use crate::sync::{self, Shared, Word};
 
@@ -36,11 +36,11 @@ impl<S: Eq + Clone> Phases<S> {
     /// # Safety
     /// The caller is a holder, alone if `exclusive`. It is not a holder afterwards.
     pub(crate) unsafe fn leave_fairly(&self, exclusive: bool) {
-        let count = if exclusive { ONE | EXCLUSIVE } else { ONE };
+        let count = if exclusive { ONE_HOLDER | EXCLUSIVE } else { ONE_HOLDER };
         // Relaxed: only to see whether a request waits, or is about to. Invited threads are awake.
         let word = self.word.load(Relaxed);
         // Release: as in `give_back`.
-        if word & (LOCKED | NOTIFY | ASK) == 0
+        if word & (LOCKED | NOTIFY | MUST_LOCK) == 0
             && self.word.compare_exchange(word, word - count, Release, Relaxed).is_ok()
         {
             return;
@@ -56,7 +56,7 @@ impl<S: Eq + Clone> Phases<S> {
     fn leave_behind(&self, _locked: &Locked<'_, S>, count: u32) {
         // Relaxed: a request with a later step finds the door shut, and asks. If no request waits,
         // the release of the internal lock opens the door.
-        self.word.fetch_or(ASK, Relaxed);
+        self.word.fetch_or(MUST_LOCK, Relaxed);
         // Release: as in `give_back`.
         self.word.fetch_sub(count, Release);
     }
@@ -82,7 +82,10 @@ impl<S: Eq + Clone> Phases<S> {
             locked.queue().promise();
             let queued =
                 locked.push_thread(session.map(Cow::Borrowed), Instant::now(), Kind::Switching);
-            self.leave_behind(&locked, if session.is_some() { ONE } else { ONE | EXCLUSIVE });
+            self.leave_behind(
+                &locked,
+                if session.is_some() { ONE_HOLDER } else { ONE_HOLDER | EXCLUSIVE },
+            );
             queued
         };
         let inside = self.sleep(session.is_none(), queued, None);
@@ -110,10 +113,10 @@ impl<S: Eq + Clone> Phases<S> {
                 return false;
             }
             let signal = Signal::of_this_thread();
-            let ticket = locked.queue().push_first(now, signal.clone());
-            self.leave_behind(&locked, ONE);
+            let id = locked.queue().push_first(now, signal.clone());
+            self.leave_behind(&locked, ONE_HOLDER);
             let duty = if deadline.is_some() { Duty::Return } else { Duty::Enter };
-            QueuedThread { ticket, signal, patience: None, duty }
+            QueuedThread { id, signal, patience: None, duty }
         };
         self.sleep(true, queued, deadline)
     }
@@ -131,6 +134,6 @@ impl<S: Eq + Clone> Locked<'_, S> {
     /// again. That session is still inside, or was inside last: no other request has entered.
     pub(super) fn return_inside(&mut self) {
         // Relaxed: no thread has written since the caller was inside.
-        self.core.word.fetch_add(ONE, Relaxed);
+        self.core.word.fetch_add(ONE_HOLDER, Relaxed);
     }
 }

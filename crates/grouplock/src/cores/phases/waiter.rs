@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use std::task::Waker;
 use std::time::Instant;
 
-use super::arena::Slot;
+use super::queue::PhaseId;
 use crate::foreign::{contain, discard};
 use crate::sync::{self, AtomicU8, Thread};
 
@@ -90,7 +90,7 @@ impl Signal {
 /// A waiter in the queue.
 #[derive(Debug)]
 pub(super) struct Waiter {
-    pub(super) phase: Slot,
+    pub(super) phase: PhaseId,
     pub(super) arrived: Instant,
     pub(super) signal: Arc<Signal>,
     pub(super) kind: Kind,

@@ -6,16 +6,16 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use super::Phases;
-use super::queue::{Asked, Ticket};
+use super::queue::{Asked, WaiterId};
 use super::waiter::{Kind, Signal, WaiterState};
-use super::word::{self, ASK, EXCLUSIVE, FULL, ONE};
+use super::word::{self, EXCLUSIVE, FULL, MUST_LOCK, ONE_HOLDER};
 use crate::foreign::discard;
 use crate::sync;
 use crate::watch::{self, Observer as _};
 
 /// A thread's request in the queue.
 pub(super) struct QueuedThread {
-    pub(super) ticket: Ticket,
+    pub(super) id: WaiterId,
     pub(super) signal: Arc<Signal>,
     /// When the lock turns strict because of it, if the policy has such a time.
     pub(super) patience: Option<Instant>,
@@ -38,27 +38,27 @@ pub(super) enum Duty {
 /// request itself, forgets it.
 struct Withdrawal<'a, S: Eq + Clone> {
     core: &'a Phases<S>,
-    ticket: Ticket,
+    id: WaiterId,
     signal: &'a Signal,
 }
 
 impl<S: Eq + Clone> Drop for Withdrawal<'_, S> {
     fn drop(&mut self) {
-        self.core.withdraw(self.ticket, self.signal);
+        self.core.withdraw(self.id, self.signal);
     }
 }
 
 impl<S: Eq + Clone> Phases<S> {
     /// Removes a request from the queue; or leaves, if it has been granted the room meanwhile.
-    pub(super) fn withdraw(&self, ticket: Ticket, signal: &Signal) {
+    pub(super) fn withdraw(&self, id: WaiterId, signal: &Signal) {
         let mut locked = self.lock();
         if signal.state() == WaiterState::Granted {
             drop(locked);
             // Relaxed: the thread that granted the room set this bit or found it clear. It has not
             // changed since.
-            self.give_back(ONE | self.word.load(Relaxed) & EXCLUSIVE);
+            self.give_back(ONE_HOLDER | self.word.load(Relaxed) & EXCLUSIVE);
         } else {
-            let waiter = locked.remove(ticket);
+            let waiter = locked.remove(id);
             drop(locked);
             discard(waiter);
         }
@@ -79,7 +79,7 @@ impl<S: Eq + Clone> Phases<S> {
                 // Further spinning is useless.
                 return false;
             }
-            if word & ASK != 0 {
+            if word & MUST_LOCK != 0 {
                 if !has_asked && self.lock().admit(asked, Instant::now) {
                     return true;
                 }
@@ -141,10 +141,10 @@ impl<S: Eq + Clone> Phases<S> {
         thread: QueuedThread,
         deadline: Option<Instant>,
     ) -> bool {
-        let QueuedThread { ticket, signal, mut patience, duty } = thread;
+        let QueuedThread { id, signal, mut patience, duty } = thread;
         // Reports below run foreign code. If it panics, the request is withdrawn.
-        let request = Withdrawal { core: self, ticket, signal: &signal };
-        let told = watch::Request::of(self, exclusive);
+        let request = Withdrawal { core: self, id, signal: &signal };
+        let told = watch::RequestInfo::of(self, exclusive);
         let mut watch = watch::Wait::begin(told, &signal, deadline.is_none(), duty != Duty::None);
         let inside = loop {
             if let Some(reason) = watch.look(&|| self.lock().crowd()) {
@@ -168,13 +168,13 @@ impl<S: Eq + Clone> Phases<S> {
                     // It may have changed before the lock was taken.
                     if signal.state() == WaiterState::Invited {
                         signal.set(WaiterState::Waiting);
-                        locked.accept(ticket);
+                        locked.accept(id);
                     }
                     if signal.state() == WaiterState::Granted {
                         break true;
                     }
                     if is_over(deadline) {
-                        locked.remove(ticket);
+                        locked.remove(id);
                         #[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
                         if duty == Duty::Return {
                             locked.return_inside();

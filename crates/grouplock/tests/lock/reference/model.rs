@@ -100,20 +100,21 @@ impl Model {
             return;
         }
         let priority = priority(session.as_ref());
-        let fellows = |group: &Group| session.is_some() && group.session == session;
+        let same_session = |group: &Group| session.is_some() && group.session == session;
         let end = self.waiting.len();
         // The group that it joins, or the position of a new one.
         let joined = match self.policy {
-            Policy::Fifo => end.checked_sub(1).filter(|i| fellows(&self.waiting[*i])),
-            Policy::Eventual { patience } => (0..end)
-                .rfind(|i| fellows(&self.waiting[*i]) && (!patience.is_zero() || i + 1 == end)),
+            Policy::Fifo => end.checked_sub(1).filter(|i| same_session(&self.waiting[*i])),
+            Policy::Eventual { patience } => (0..end).rfind(|i| {
+                same_session(&self.waiting[*i]) && (!patience.is_zero() || i + 1 == end)
+            }),
             Policy::Batch { passes } => (0..end).rfind(|i| {
-                fellows(&self.waiting[*i])
+                same_session(&self.waiting[*i])
                     && self.waiting[i + 1..].iter().all(|group| group.passed < passes)
             }),
             Policy::Priority { .. } => {
                 let ahead = self.waiting.iter().filter(|group| group.priority >= priority).count();
-                ahead.checked_sub(1).filter(|i| fellows(&self.waiting[*i]))
+                ahead.checked_sub(1).filter(|i| same_session(&self.waiting[*i]))
             }
         };
         if let Some(i) = joined {

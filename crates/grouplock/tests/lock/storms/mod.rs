@@ -166,7 +166,7 @@ fn handover_threads_and_tasks_at_once() {
 
 #[cfg(feature = "handover")]
 #[test]
-fn handover_serves_first_who_comes_first() {
+fn handover_serves_requests_in_their_order() {
     let journals = storm(GroupLock::over(Handover::new(), data()), false, 6, 40);
     judge(&journals);
     Journal::judge(&journals, &mut Fcfs::default()).unwrap_or_else(|v| panic!("{v}"));

@@ -16,7 +16,7 @@ use crate::wire::About;
 pub(super) const FAREWELL: Duration = Duration::from_millis(20);
 
 /// A request and its progress.
-pub(super) struct Entry {
+pub(super) struct ClientRequest {
     pub(super) room: String,
     pub(super) session: String,
     pub(super) home: MemberId,
@@ -67,7 +67,7 @@ pub(super) fn drift(lease: Duration) -> Duration {
     lease / 64
 }
 
-impl Entry {
+impl ClientRequest {
     /// When the timer must fire.
     pub(super) fn due(&self, lease: Duration) -> Option<Time> {
         match &self.progress {
