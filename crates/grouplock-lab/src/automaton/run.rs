@@ -225,7 +225,7 @@ fn drive(
             Suspension::DoorwayEnd => notes.extend(is_over.then_some(Note::DoorwayEnd)),
             Suspension::Forget(_) if !is_over => {}
             Suspension::Forget(register) => {
-                notes.push(Note::Forget(known.target(*register, layout)?))
+                notes.push(Note::Forget(known.target(*register, layout)?));
             }
             Suspension::Remainder
             | Suspension::Inside
@@ -236,7 +236,7 @@ fn drive(
                     Suspension::Inside => (section, answered) = (Section::Inside, 0),
                     _ => {
                         answered +=
-                            usize::from(!is_over && matches!(suspension, Suspension::Access(_)))
+                            usize::from(!is_over && matches!(suspension, Suspension::Access(_)));
                     }
                 }
                 let Some(&next) = script.get(position) else { break Ok(suspension) };
