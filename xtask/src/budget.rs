@@ -52,13 +52,19 @@ pub(crate) struct Order {
     pub(crate) plan: String,
 }
 
-/// Runs the parts. Unused time of a part goes to the parts after it.
+/// Runs the parts. Unused time of a part goes to the parts after it. A part that has no time left
+/// does not begin: what it must build could take long.
 pub(crate) fn run(order: &Order) -> ExitCode {
     let end = Instant::now() + Duration::from_secs(60) * order.minutes;
     let mut report = String::new();
     let (mut ended, mut cut_off, mut failed) = (0, 0, 0);
     for (at, part) in order.parts.iter().enumerate() {
         let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            cut_off += 1;
+            _ = writeln!(report, "{} (0 s)\n  cut off: no time was left for it", part.name);
+            continue;
+        }
         let shares: u32 = order.parts[at..].iter().map(|part| part.share).sum();
         let budget = left * part.share / shares.max(1);
         println!("\n== {}: {} seconds", part.name, budget.as_secs());
@@ -106,4 +112,15 @@ pub(crate) fn named(
         found.ok_or_else(|| format!("there is no part `{name}`"))
     };
     names.iter().map(find).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_without_time_does_not_begin() {
+        const PART: Part = Part { name: "part", share: 1, run: |_| panic!("it began") };
+        run(&Order { parts: vec![&PART], minutes: 0, plan: String::new() });
+    }
 }
