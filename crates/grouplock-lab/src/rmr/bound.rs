@@ -305,7 +305,8 @@ impl PathSearch {
         let mut touching = state.clone();
         touching.touched.insert(target, op.only_reads());
         let (mut vain, mut longest) = ([0; 4], [0; 4]);
-        for (told, obs) in self.observed(&state, target, op)? {
+        // The largest first, pointers above all: a loop is found sooner.
+        for (told, obs) in self.observed(&state, target, op)?.into_iter().rev() {
             let cost = self.cost(&state, target, op, told);
             let next = obs.map(|obs| self.follow(&touching, obs)).transpose()?.flatten();
             let is_back = next.as_ref().is_some_and(|next| next.local == state.local);

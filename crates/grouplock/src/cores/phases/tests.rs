@@ -27,6 +27,15 @@ fn leave_one(lock: &Phases<u8>, holders: usize) {
 }
 
 #[test]
+fn a_snapshot_of_an_empty_room_names_no_session() {
+    let lock = patient();
+    assert_eq!(lock.snapshot().session, Some(1));
+    // SAFETY: the holder of session 1 leaves.
+    unsafe { lock.leave(&mut ()) };
+    assert_eq!(lock.snapshot().session, None);
+}
+
+#[test]
 fn a_room_has_at_most_4_194_304_holders() {
     assert_eq!(MOST_HOLDERS, 4_194_304);
     let lock = crowded(MOST_HOLDERS - 1);
