@@ -12,14 +12,7 @@ use super::state::State;
 use super::stepper::{Fault, Obstacle, Stepper};
 use super::{Move, Violation};
 use crate::registry;
-use crate::subject::Subject;
 use crate::trace::{ProcessAt, Section, Step, What, tell};
-
-/// The real names of the processes and objects of the present state.
-struct Names {
-    processes: Vec<usize>,
-    objects: Vec<usize>,
-}
 
 /// The beginning of an execution, in real names.
 pub(super) struct Told {
@@ -27,39 +20,28 @@ pub(super) struct Told {
     schedule: Vec<Move>,
     /// The last state, in the names of that state.
     pub(super) state: State,
-    names: Names,
-    renamed: Renamed,
     texts: Vec<Text>,
-    is_mutex: bool,
 }
 
 impl Told {
-    pub(super) fn new(
-        stepper: &Stepper,
-        subject: &Subject,
-        state: State,
-        renamed: Renamed,
-    ) -> Self {
-        let processes = (0..state.procs.len()).collect();
-        let names = Names { processes, objects: (0..stepper.layout.objects.len()).collect() };
-        let (texts, is_mutex) = (registry::texts(subject), subject.claims.kind == Kind::Mutual);
-        Told { steps: Vec::new(), schedule: Vec::new(), state, names, renamed, texts, is_mutex }
+    pub(super) fn new(stepper: &Stepper, state: State) -> Self {
+        let texts = registry::texts(&stepper.subject);
+        Told { steps: Vec::new(), schedule: Vec::new(), state, texts }
     }
 
-    /// Continues with `choice`. Returns whether that was possible. A fault has real names.
+    /// Continues with `choice`. Returns whether that was possible.
     pub(super) fn take(&mut self, stepper: &mut Stepper, choice: Move) -> Result<bool, Obstacle> {
         let layout = Arc::clone(&stepper.layout);
-        let names = &mut self.names;
-        let before = processes(stepper, &self.state, names);
+        let is_mutex = stepper.subject.claims.kind == Kind::Mutual;
+        let before = processes(stepper, &self.state);
         stepper.log = Some(Vec::new());
-        let result = stepper.take(&mut self.state, choice);
+        let moved = stepper.take(&mut self.state, choice);
         let events = stepper.log.take().unwrap_or_default();
-        let after = processes(stepper, &self.state, names);
+        let after = processes(stepper, &self.state);
         // A process enters or leaves in the step of the mover, not in the steps taken at once after
         // it.
         let turn = events.iter().position(|event| matches!(event.what, What::Step { .. }));
         for (i, event) in events.into_iter().enumerate() {
-            let event = event.renamed(|p| names.processes[p], |o| names.objects[o], &layout);
             let mut at = if turn.is_some_and(|turn| i >= turn) { &after } else { &before }.clone();
             if let What::Request(session) = event.what {
                 let section =
@@ -67,18 +49,14 @@ impl Told {
                 at[event.process] = ProcessAt { section, session };
             }
             let number = self.steps.len() + 1;
-            self.steps.push(tell(number, &event, at, &layout, &self.texts, self.is_mutex));
+            self.steps.push(tell(number, &event, at, &layout, &self.texts, is_mutex));
         }
+        let names = &mut stepper.names;
         let process = names.processes[usize::from(choice.process)];
         self.schedule.push(Move { process: process as u8, ..choice });
-        let moved = result.map_err(|obstacle| match obstacle {
-            Obstacle::Fault(fault) => {
-                Obstacle::Fault(Fault { because: rename(&fault.because, names), ..fault })
-            }
-            trouble @ Obstacle::Trouble(_) => trouble,
-        })?;
-        if self.renamed != Renamed::Nothing {
-            let (state, renaming) = canonical(&self.state, &layout, self.renamed);
+        let moved = moved?;
+        if stepper.renamed != Renamed::Nothing {
+            let (state, renaming) = canonical(&self.state, &layout, stepper.renamed);
             self.state = state;
             names.processes = renaming.order.iter().map(|&p| names.processes[p]).collect();
             let mut objects = vec![0; names.objects.len()];
@@ -112,33 +90,17 @@ impl Told {
 }
 
 /// The section of each process, by its real name.
-fn processes(stepper: &mut Stepper, state: &State, names: &Names) -> Vec<ProcessAt> {
+fn processes(stepper: &mut Stepper, state: &State) -> Vec<ProcessAt> {
     let mut processes =
         vec![ProcessAt { section: Section::Remainder, session: 0 }; state.procs.len()];
-    for (proc, &name) in state.procs.iter().zip(&names.processes) {
+    for (p, proc) in state.procs.iter().enumerate() {
         let node = stepper.node(proc.local);
         let section = match node.section {
             Section::Entering if stepper.checks_order() && proc.past_doorway => Section::Waiting,
             Section::Entering if stepper.checks_order() => Section::Doorway,
             section => section,
         };
-        processes[name] = ProcessAt { section, session: node.session };
+        processes[stepper.names.processes[p]] = ProcessAt { section, session: node.session };
     }
     processes
-}
-
-/// A fault's reason names processes by the numbers of its last state, always after the word
-/// "process" or in the opening "processes 0 and 1".
-fn rename(because: &str, names: &Names) -> String {
-    let mut words: Vec<String> = because.split(' ').map(str::to_owned).collect();
-    for i in 1..words.len() {
-        let named = matches!(words[i - 1].as_str(), "process" | "processes")
-            || i > 2 && words[i - 1] == "and" && words[i - 3] == "processes";
-        let (digits, tail) = words[i].split_at(words[i].trim_end_matches(',').len());
-        if named && let Ok(p) = digits.parse::<usize>() {
-            let tail = tail.to_owned();
-            words[i] = format!("{}{tail}", names.processes.get(p).copied().unwrap_or(p));
-        }
-    }
-    words.join(" ")
 }
