@@ -240,15 +240,10 @@ impl FromStr for Property {
 pub struct Properties(u32);
 
 impl Properties {
-    /// The properties that need the order of arrival, which makes more states.
     pub(crate) const ORDER: Self = Properties::of(ORDER);
-    /// The properties that bound own steps, of each process that they concern or of some.
     pub(crate) const BOUNDING: Self = Properties::of(EACH | SOME);
-    /// The properties that concern infinite executions, at least in part.
     pub(crate) const FOR_EVER: Self = Properties::of(FOR_EVER);
-    /// Those of them that say nothing if passages are bounded.
     pub(crate) const PASSING: Self = Properties::of(PASSING);
-    /// The properties that say that every process of a session enters, even if none leaves.
     pub(crate) const GATHERS: Self = Properties::of(GATHERS);
 
     /// The properties that are in one of `sets`.
@@ -292,12 +287,10 @@ impl Properties {
         Properties(self.0 & !(1 << property as u32))
     }
 
-    /// This set without `others`.
     pub(crate) fn minus(self, others: Self) -> Self {
         Properties(self.0 & !others.0)
     }
 
-    /// What is in both sets.
     pub(crate) fn and(self, other: Self) -> Self {
         Properties(self.0 & other.0)
     }

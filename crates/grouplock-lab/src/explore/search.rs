@@ -214,7 +214,6 @@ pub(super) fn explore(
 /// After a panic the search continues until it has this many times as many states.
 const LOOK_ON: u64 = 4;
 
-/// How many states a worker takes at a time.
 const CHUNK: usize = 128;
 
 impl Search<'_> {

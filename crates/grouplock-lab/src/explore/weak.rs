@@ -118,7 +118,6 @@ const DATA: u32 = ORDERED - 1;
 pub struct Buffers(pub(super) Vec<Vec<Pending>>);
 
 impl Buffers {
-    /// Empty ones.
     pub fn new(model: MemoryModel, processes: usize) -> Self {
         let buffers = if model == MemoryModel::Sc { 0 } else { processes };
         Buffers(vec![Vec::new(); buffers])

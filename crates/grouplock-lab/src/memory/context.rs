@@ -120,7 +120,6 @@ impl<V> Operation<V> {
 }
 
 impl Operation {
-    /// The contents of the register after this, if this writes.
     pub(crate) fn written(self, held: Word) -> Option<Word> {
         let add = |delta, bits| match held {
             Word::Number(held) => Ok::<_, Infallible>(Word::Number(sum(held, delta, bits))),
@@ -131,7 +130,6 @@ impl Operation {
     }
 }
 
-/// The sum of two numbers of so many bits.
 pub(crate) fn sum(a: u64, b: u64, bits: u32) -> u64 {
     a.wrapping_add(b) & (u64::MAX >> (64 - bits))
 }
@@ -154,7 +152,6 @@ pub enum Cue<V = Word> {
 }
 
 impl<V> Cue<V> {
-    /// The same cue with another value.
     pub(crate) fn map<W>(self, f: impl FnOnce(V) -> W) -> Cue<W> {
         match self {
             Cue::Done => Cue::Done,
