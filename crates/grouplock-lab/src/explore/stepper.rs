@@ -9,6 +9,7 @@ use super::canon::Renamed;
 use super::deaths::Deaths;
 use super::start::Compiled;
 use super::state::{Env, State};
+use super::traces::Names;
 use super::{Move, Options, lock};
 use crate::automaton::{Automaton, EDGE_BYTES, Edge, LocalId, Node, Note, Obs, Op, Target};
 use crate::layout::Layout;
@@ -37,13 +38,6 @@ pub(crate) enum Obstacle {
 
 fn fault(property: Property, because: String) -> Obstacle {
     Obstacle::Fault(Fault { property, because })
-}
-
-/// The real names of the processes and objects of a state. Other names may change from state to
-/// state.
-pub(super) struct Names {
-    pub(super) processes: Vec<usize>,
-    pub(super) objects: Vec<usize>,
 }
 
 /// Takes steps, for one worker. It keeps a copy of the part of the automaton that it has used.
@@ -307,38 +301,8 @@ impl Stepper {
         Ok(true)
     }
 
-    /// The real name of process `p`.
-    fn name(&self, p: usize) -> usize {
-        self.names.processes[p]
-    }
-
     fn panics(&self, p: usize, message: &str) -> Obstacle {
         fault(Property::NoPanic, format!("process {} panics: {message}", self.name(p)))
-    }
-
-    /// Records an event of process `p`, if events are recorded.
-    pub(super) fn record(&mut self, p: usize, what: What) {
-        if let Some(log) = &mut self.log {
-            log.push(Event { process: self.names.processes[p], what });
-        }
-    }
-
-    /// Records the step that makes `register` hold `new`.
-    fn tell(&mut self, state: &State, process: usize, register: usize, new: Val) {
-        let node = self.node(state.procs[process].local);
-        if let (Some(_), Some((_, op))) = (&self.log, node.step) {
-            let object = |object: usize| self.names.objects[object];
-            let what = What::Step {
-                register: self.layout.renamed(register, object),
-                op: state.operation(process, op).renamed(object),
-                old: state.seen(process, register).map(object),
-                new: new.map(object),
-                buffered: self.is_buffered(&node),
-                at: node.at,
-                leaves: node.section == Section::Inside,
-            };
-            self.record(process, what);
-        }
     }
 
     /// What process `p` observes if its register held `old`: in its placeholders, with the object

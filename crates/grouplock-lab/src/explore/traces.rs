@@ -12,7 +12,15 @@ use super::state::State;
 use super::stepper::{Fault, Obstacle, Stepper};
 use super::{Move, Violation};
 use crate::registry;
-use crate::trace::{ProcessAt, Section, Step, What, tell};
+use crate::trace::{Event, ProcessAt, Section, Step, What, tell};
+use crate::value::Val;
+
+/// The real names of the processes and objects of a state. Other names may change from state to
+/// state.
+pub(super) struct Names {
+    pub(super) processes: Vec<usize>,
+    pub(super) objects: Vec<usize>,
+}
 
 /// The beginning of an execution, in real names.
 pub(super) struct Told {
@@ -103,4 +111,36 @@ fn processes(stepper: &mut Stepper, state: &State) -> Vec<ProcessAt> {
         processes[stepper.names.processes[p]] = ProcessAt { section, session: node.session };
     }
     processes
+}
+
+impl Stepper {
+    /// The real name of process `p`.
+    pub(super) fn name(&self, p: usize) -> usize {
+        self.names.processes[p]
+    }
+
+    /// Records an event of process `p`, if events are recorded.
+    pub(super) fn record(&mut self, p: usize, what: What) {
+        if let Some(log) = &mut self.log {
+            log.push(Event { process: self.names.processes[p], what });
+        }
+    }
+
+    /// Records the step that makes `register` hold `new`.
+    pub(super) fn tell(&mut self, state: &State, process: usize, register: usize, new: Val) {
+        let node = self.node(state.procs[process].local);
+        if let (Some(_), Some((_, op))) = (&self.log, node.step) {
+            let object = |object: usize| self.names.objects[object];
+            let what = What::Step {
+                register: self.layout.renamed(register, object),
+                op: state.operation(process, op).renamed(object),
+                old: state.seen(process, register).map(object),
+                new: new.map(object),
+                buffered: self.is_buffered(&node),
+                at: node.at,
+                leaves: node.section == Section::Inside,
+            };
+            self.record(process, what);
+        }
+    }
 }
