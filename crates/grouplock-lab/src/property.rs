@@ -118,6 +118,10 @@ const SOME: u8 = 8;
 const FOR_EVER: u8 = 16;
 /// It needs the order of arrival, which makes more states.
 const ORDER: u8 = 32;
+/// It concerns infinite executions in which processes pass again and again.
+const PASSING: u8 = 64;
+/// It says that every process of a session enters, even if none leaves.
+const GATHERS: u8 = 128;
 
 properties! {
     /// No two sessions (for a mutex: no two processes) are inside at once.
@@ -129,7 +133,7 @@ properties! {
     DeadlockFreedom = "deadlock-freedom" (|c| c.deadlock_freedom) [ALWAYS, FOR_EVER],
     /// Every process that tries to enter does enter: there is no fair cycle in which one process
     /// tries throughout.
-    StarvationFreedom = "starvation-freedom" (|c| c.starvation_freedom) [FOR_EVER],
+    StarvationFreedom = "starvation-freedom" (|c| c.starvation_freedom) [FOR_EVER, PASSING],
     /// Of two conflicting requests, if one's doorway ended before the other's began, it is served
     /// first.
     Fcfs = "fcfs" (|c| c.fcfs) [ORDER],
@@ -143,35 +147,38 @@ properties! {
     BoundedEntry = "bounded-entry" (|c| c.entering.bounded) [SOME],
     /// While no process requests another session, every process that requests enters, even if none
     /// leaves.
-    ConcurrentOccupancy = "concurrent-occupancy" (|c| c.entering.concurrent_occupancy) [FOR_EVER],
+    ConcurrentOccupancy = "concurrent-occupancy"
+        (|c| c.entering.concurrent_occupancy) [FOR_EVER, GATHERS],
     /// While no process requests another session, every process that requests enters by a bounded
     /// number of its own steps.
     ConcurrentEntering = "concurrent-entering" (|c| c.entering.concurrent_entering) [EACH],
     /// While no process requests another session, some process that requests can enter by a bounded
     /// number of its own steps, and every process enters, even if none leaves.
     GroupConcurrentEntering = "group-concurrent-entering"
-        (|c| c.entering.group_concurrent_entering) [SOME, FOR_EVER],
+        (|c| c.entering.group_concurrent_entering) [SOME, FOR_EVER, GATHERS],
     /// A process waits that finished its doorway before any process requested another session. Then
     /// some process of its session can enter by a bounded number of its own steps, and the waiting
     /// process enters even if none leaves.
     StrongGroupConcurrentEntering = "strong-group-concurrent-entering"
-        (|c| c.entering.strong_group_concurrent_entering) [SOME, FOR_EVER, ORDER],
+        (|c| c.entering.strong_group_concurrent_entering) [SOME, FOR_EVER, ORDER, GATHERS],
     /// A process that finished its doorway before any process of another session began enters by a
     /// bounded number of its own steps.
     StrongConcurrentEntering = "strong-concurrent-entering"
         (|c| c.entering.strong_concurrent_entering) [EACH, ORDER],
     /// A process that leaves finishes its exit section: there is no fair cycle in which one process
     /// is leaving throughout.
-    TerminatingExit = "terminating-exit" (|c| c.exit.terminating) [FOR_EVER],
+    TerminatingExit = "terminating-exit" (|c| c.exit.terminating) [FOR_EVER, PASSING],
     /// Every process finishes its exit section by a bounded number of its own steps.
     BoundedExit = "bounded-exit" (|c| c.exit.bounded) [EACH],
     /// While processes leave, one of them can finish its exit section by a bounded number of its
     /// own steps, and every process finishes it.
-    GroupBoundedExit = "group-bounded-exit" (|c| c.exit.group_bounded) [SOME, FOR_EVER],
+    GroupBoundedExit = "group-bounded-exit"
+        (|c| c.exit.group_bounded) [SOME, FOR_EVER, PASSING],
     /// While processes withdraw, some process can complete what it does (enter, leave or withdraw)
     /// by a bounded number of its own steps, and every withdrawal ends. The reported bound is that
     /// of the withdrawals.
-    GroupBoundedAbort = "group-bounded-abort" (|c| c.group_bounded_abort) [SOME, FOR_EVER],
+    GroupBoundedAbort = "group-bounded-abort"
+        (|c| c.group_bounded_abort) [SOME, FOR_EVER, PASSING],
     /// Registers stay within the range that the algorithm states for them.
     BoundedRegisters = "bounded-registers" (|c| c.bounded_registers) [],
     /// No process reads contents that the text called dead.
@@ -233,12 +240,11 @@ impl FromStr for Property {
 pub struct Properties(u32);
 
 impl Properties {
-    /// The properties that need the order of arrival, which makes more states.
     pub(crate) const ORDER: Self = Properties::of(ORDER);
-    /// The properties that bound own steps, of each process that they concern or of some.
     pub(crate) const BOUNDING: Self = Properties::of(EACH | SOME);
-    /// The properties that concern infinite executions, at least in part.
     pub(crate) const FOR_EVER: Self = Properties::of(FOR_EVER);
+    pub(crate) const PASSING: Self = Properties::of(PASSING);
+    pub(crate) const GATHERS: Self = Properties::of(GATHERS);
 
     /// The properties that are in one of `sets`.
     const fn of(sets: u8) -> Self {
@@ -281,12 +287,10 @@ impl Properties {
         Properties(self.0 & !(1 << property as u32))
     }
 
-    /// This set without `others`.
     pub(crate) fn minus(self, others: Self) -> Self {
         Properties(self.0 & !others.0)
     }
 
-    /// What is in both sets.
     pub(crate) fn and(self, other: Self) -> Self {
         Properties(self.0 & other.0)
     }

@@ -51,11 +51,12 @@ impl Subject {
             name,
             claims: L::claims(),
             make: |processes| {
-                make_mutex::<L>(processes, |lock, me, _| {
+                let enter: Enter<L, L::Process> = |lock, me, _| {
                     // SAFETY: as `Enter` says.
                     unsafe { lock.acquire(me) };
                     true
-                })
+                };
+                join_all(processes, L::new, L::join, enter, L::release, L::inspect)
             },
             in_range: L::in_range,
             conflict: |_, _| true,
@@ -78,11 +79,12 @@ impl Subject {
             name,
             claims: G::claims(),
             make: |processes| {
-                make_group::<G>(processes, |lock, me, session| {
+                let enter: Enter<G, G::Process> = |lock, me, session| {
                     // SAFETY: as `Enter` says.
                     unsafe { lock.enter(me, session) };
                     true
-                })
+                };
+                join_all(processes, G::new, G::join, enter, G::exit, G::inspect)
             },
             in_range: G::in_range,
             conflict: G::conflict,
@@ -95,10 +97,11 @@ impl Subject {
     /// A mutual exclusion lock whose waiters may withdraw wherever they wait.
     pub fn withdrawing_mutex<L: WithdrawMutex<SimMemory> + 'static>(name: &'static str) -> Self {
         let make = |processes| {
-            make_mutex::<L>(processes, |lock, me, _| {
+            let enter: Enter<L, L::Process> = |lock, me, _| {
                 // SAFETY: as `Enter` says.
                 unsafe { lock.acquire_unless(me, &mut || unreachable!("{DECIDES}")) }
-            })
+            };
+            join_all(processes, L::new, L::join, enter, L::release, L::inspect)
         };
         Subject { make, withdraws: true, ..Subject::mutex::<L>(name) }
     }
@@ -106,10 +109,11 @@ impl Subject {
     /// A group lock whose waiters may withdraw wherever they wait.
     pub fn withdrawing<G: WithdrawGroup<SimMemory> + 'static>(name: &'static str) -> Self {
         let make = |processes| {
-            make_group::<G>(processes, |lock, me, session| {
+            let enter: Enter<G, G::Process> = |lock, me, session| {
                 // SAFETY: as `Enter` says.
                 unsafe { lock.enter_unless(me, session, &mut || unreachable!("{DECIDES}")) }
-            })
+            };
+            join_all(processes, G::new, G::join, enter, G::exit, G::inspect)
         };
         Subject { make, withdraws: true, ..Subject::group::<G>(name) }
     }
@@ -129,29 +133,15 @@ const DECIDES: &str = "simulated memory decides who withdraws";
 /// The process has joined the lock and is idle, and the lock can name the session.
 type Enter<L, P> = unsafe fn(&L, &mut P, Session) -> bool;
 
-fn make_mutex<L: RawMutex<SimMemory> + 'static>(
-    processes: usize,
-    acquire: Enter<L, L::Process>,
-) -> Joined {
-    join_all(processes, L::new(processes)?, L::join, acquire, L::release, L::inspect)
-}
-
-fn make_group<G: RawGroup<SimMemory> + 'static>(
-    processes: usize,
-    enter: Enter<G, G::Process>,
-) -> Joined {
-    join_all(processes, G::new(processes)?, G::join, enter, G::exit, G::inspect)
-}
-
 fn join_all<L: 'static, P: fmt::Debug + 'static>(
     processes: usize,
-    lock: L,
+    new: fn(usize) -> Result<L, CapacityError>,
     join: fn(&L) -> Result<P, CapacityError>,
     enter: Enter<L, P>,
     exit: unsafe fn(&L, &mut P),
     inspect: fn(&P, &mut dyn FnMut(&'static str, Word)),
 ) -> Joined {
-    let lock = Rc::new(lock);
+    let lock = Rc::new(new(processes)?);
     let member = |_| {
         let me = join(&lock)?;
         Ok(Box::new(Member { me, lock: Rc::clone(&lock), enter, exit, inspect }) as _)

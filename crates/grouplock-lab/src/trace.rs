@@ -10,7 +10,7 @@ use crate::automaton::Op;
 use crate::layout::Layout;
 use crate::value::Val;
 
-/// An event, in the names of the state in which it happened.
+/// An event, in real names.
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
     pub(crate) process: usize,
@@ -40,34 +40,6 @@ pub(crate) enum What {
         at: Option<&'static Location<'static>>,
         leaves: bool,
     },
-}
-
-impl Event {
-    pub(crate) fn renamed(
-        self,
-        process: impl Fn(usize) -> usize,
-        object: impl Fn(usize) -> usize,
-        layout: &Layout,
-    ) -> Self {
-        let what = match self.what {
-            what @ (What::Request(_) | What::Withdraw | What::Told | What::Die) => what,
-            What::Reaches { register, old, new } => What::Reaches {
-                register: register.map(|register| layout.renamed(register, &object)),
-                old: old.map(&object),
-                new: new.map(&object),
-            },
-            What::Step { register, op, old, new, buffered, at, leaves } => What::Step {
-                register: layout.renamed(register, &object),
-                op: op.renamed(&object),
-                old: old.map(&object),
-                new: new.map(&object),
-                buffered,
-                at,
-                leaves,
-            },
-        };
-        Event { process: process(self.process), what }
-    }
 }
 
 /// One line of a trace.

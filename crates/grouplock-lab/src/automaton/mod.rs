@@ -107,16 +107,6 @@ pub struct Edge {
     pub panic: Option<String>,
 }
 
-/// Why the automaton cannot continue.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trouble {
-    /// A process wrote a register that another process was assumed to own. Start again without that
-    /// assumption.
-    Trespass,
-    /// The text's statement about dead values is false.
-    Liveness(String),
-}
-
 /// A way to a local state: an earlier way with one more cue. The first ways have no cue.
 #[derive(Clone, Debug)]
 struct Witness {
@@ -150,7 +140,8 @@ pub struct Automaton {
     reaches: FxHashSet<(u32, LocalId)>,
     /// The number of handles with which passages end over an edge.
     handles: FxHashMap<(LocalId, Obs), usize>,
-    pub trouble: Option<Trouble>,
+    /// The text's statement about dead values is false: how that shows.
+    pub wrong_liveness: Option<String>,
     runs: u64,
     /// The length of all texts that distinguish merging edges and merge points.
     told: usize,
@@ -183,7 +174,7 @@ impl Automaton {
             merging: FxHashMap::default(),
             reaches: FxHashSet::default(),
             handles: FxHashMap::default(),
-            trouble: None,
+            wrong_liveness: None,
             runs: 0,
             told: 0,
         };
@@ -226,15 +217,18 @@ impl Automaton {
         (nodes + ways + edges + self.told) as u64
     }
 
-    pub fn edge(&mut self, source: LocalId, obs: Obs) -> Result<Arc<Edge>, Trouble> {
+    /// # Errors
+    /// If the text's statement about dead values is false: how that shows.
+    pub fn edge(&mut self, source: LocalId, obs: Obs) -> Result<Arc<Edge>, String> {
         if let Some(edge) = self.edges.get(&(source, obs)) {
             return Ok(Arc::clone(edge));
         }
-        if let Some(trouble) = &self.trouble {
-            return Err(trouble.clone());
+        if let Some(why) = &self.wrong_liveness {
+            return Err(why.clone());
         }
-        let mut edge =
-            self.raw_edge(source, obs).inspect_err(|t| self.trouble = Some(t.clone()))?;
+        let mut edge = self
+            .raw_edge(source, obs)
+            .inspect_err(|why| self.wrong_liveness = Some(why.clone()))?;
         while edge.panic.is_none() {
             let target = self.node(edge.target);
             if target.step.is_some() || target.section == Section::Remainder {
@@ -261,7 +255,7 @@ impl Automaton {
         all
     }
 
-    fn raw_edge(&mut self, source: LocalId, obs: Obs) -> Result<Edge, Trouble> {
+    fn raw_edge(&mut self, source: LocalId, obs: Obs) -> Result<Edge, String> {
         if let Some((edge, _)) = self.raw.get(&(source, obs)) {
             return Ok(edge.clone());
         }
@@ -296,17 +290,17 @@ impl Automaton {
         way: usize,
         source: LocalId,
         obs: Obs,
-    ) -> Result<Option<(LocalId, usize)>, Trouble> {
+    ) -> Result<Option<(LocalId, usize)>, String> {
         let (other, witness) = self.follow(way, obs)?;
         let (_, shown) = &self.raw[&(source, obs)];
         if !shown.agrees_with(&other) {
             let place = self.nodes[source as usize].at;
-            return Err(Trouble::Liveness(format!(
+            return Err(format!(
                 "two executions that were taken for one at {} differ after observing {obs:?}: {:?} and {:?}",
                 place.map_or_else(|| "a merge point".to_owned(), ToString::to_string),
                 shown.stop,
                 other.stop
-            )));
+            ));
         }
         Ok(self.testify(source, obs, &other, witness))
     }
@@ -371,11 +365,11 @@ impl Automaton {
     }
 
     /// Runs the code along `way` and then `obs`.
-    fn follow(&mut self, way: usize, obs: Obs) -> Result<(Shown, Witness), Trouble> {
+    fn follow(&mut self, way: usize, obs: Obs) -> Result<(Shown, Witness), String> {
         let Witness { process, env, merged, .. } = &self.witnesses[way];
         let (process, merged) = (*process, Arc::clone(merged));
         let mut known = Known(env.clone());
-        let cue = known.cue(obs, &self.layout).map_err(Trouble::Liveness)?;
+        let cue = known.cue(obs, &self.layout)?;
         let mut script = vec![cue];
         let mut at = way;
         while let Some((before, cue)) = self.witnesses[at].before {
@@ -383,7 +377,7 @@ impl Automaton {
             at = before;
         }
         script.reverse();
-        let mut shown = self.execute(process, &script, &known).map_err(Trouble::Liveness)?;
+        let mut shown = self.execute(process, &script, &known)?;
         if obs == Obs::Pass || matches!(obs, Obs::Request(_)) {
             shown.passed = false;
         }

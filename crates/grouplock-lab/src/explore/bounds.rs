@@ -16,11 +16,7 @@ use crate::trace::{Section, place};
 /// A step of the text, taken by a process that the property concerns.
 pub(super) type NotedStep = (Property, LocalId, LocalId);
 
-/// The local states of a path that ends where it begins.
-pub(super) type Circle = Vec<LocalId>;
-
 impl Stepper {
-    /// Notes that process `p` steps to the local state `to`.
     pub(super) fn note_step(
         &mut self,
         state: &State,
@@ -45,7 +41,6 @@ impl Stepper {
         Ok(())
     }
 
-    /// Whether `property` concerns process `p` in `state`.
     pub(super) fn concerns(&mut self, property: Property, state: &State, p: usize) -> bool {
         let node = self.node(state.procs[p].local);
         let leaves = matches!(node.section, Section::Inside | Section::Exit);
@@ -86,7 +81,6 @@ impl Stepper {
             }
     }
 
-    /// Whether a process withdraws and has not finished.
     fn any_withdraws(&mut self, state: &State) -> bool {
         (0..state.procs.len()).any(|q| self.section(state, q) == Section::Withdrawing)
     }
@@ -110,8 +104,9 @@ impl Stepper {
     }
 }
 
-/// The length of the longest path along `steps`. If there is no longest path, a circle.
-pub fn longest(steps: &[(LocalId, LocalId)]) -> Result<usize, Circle> {
+/// The length of the longest path along `steps`. If there is no longest path, the local states of a
+/// path that ends where it begins.
+pub fn longest(steps: &[(LocalId, LocalId)]) -> Result<usize, Vec<LocalId>> {
     // Kahn's algorithm: remove each local state without a step to it, with the steps from it.
     let mut into: FxHashMap<LocalId, Vec<LocalId>> = FxHashMap::default();
     let mut from: FxHashMap<LocalId, Vec<LocalId>> = FxHashMap::default();

@@ -39,7 +39,6 @@ impl Reach {
         }
     }
 
-    /// Whether process `p` and no other process can reach `object`.
     pub(crate) fn is_private(&self, object: usize, p: usize) -> bool {
         self.0[object] == 1 << p
     }

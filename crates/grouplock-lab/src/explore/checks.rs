@@ -2,15 +2,14 @@
 
 use super::state::{Proc, State};
 use super::stepper::{Fault, Obstacle, Stepper};
-use crate::automaton::Trouble;
-use crate::property::Property;
+use crate::property::{Properties, Property};
 use crate::trace::Section;
 
 /// Checks the properties of single states in `state`. A violation is an obstacle.
 pub(crate) fn check(stepper: &mut Stepper, state: &State) -> Result<(), Obstacle> {
     let sections: Vec<Section> =
         (0..state.procs.len()).map(|p| stepper.section(state, p)).collect();
-    let stuck = |stepper: &mut Stepper, but: Section| -> Result<bool, Trouble> {
+    let stuck = |stepper: &mut Stepper, but: Section| -> Result<bool, Obstacle> {
         let counts = |&p: &usize| ![Section::Remainder, but].contains(&sections[p]);
         // In most states some process does not wait at all, which is quick to see.
         if (0..sections.len()).filter(counts).any(|p| !stepper.may_wait(state, p)) {
@@ -74,15 +73,7 @@ pub(crate) fn check(stepper: &mut Stepper, state: &State) -> Result<(), Obstacle
     }
 
     // The second halves of the group properties: every process enters, even if none leaves.
-    let in_the_end = [
-        Property::ConcurrentOccupancy,
-        Property::GroupConcurrentEntering,
-        Property::StrongGroupConcurrentEntering,
-    ];
-    for property in in_the_end {
-        if !stepper.checks(property) {
-            continue;
-        }
+    for property in stepper.options.properties.and(Properties::GATHERS).iter() {
         let premise = |stepper: &mut Stepper, p: usize| match property {
             Property::StrongGroupConcurrentEntering => state.procs[p].undisturbed,
             _ => !stepper.is_disturbed(state, p),
@@ -120,7 +111,7 @@ const BOUND: usize = 500;
 impl Stepper {
     /// Whether process `p` would finish its section if it ran alone from `state`. If it is inside,
     /// its exit section.
-    pub(crate) fn is_free(&mut self, state: &State, p: usize) -> Result<bool, Trouble> {
+    pub(crate) fn is_free(&mut self, state: &State, p: usize) -> Result<bool, Obstacle> {
         let leaves = self.section(state, p) == Section::Inside;
         let mut state = state.clone();
         state.procs.iter_mut().for_each(Proc::clear_marks);
@@ -138,7 +129,7 @@ impl Stepper {
                 Ok(false) => return Ok(false),
                 // The exploration finds and reports that itself.
                 Err(Obstacle::Fault(_)) => return Ok(true),
-                Err(Obstacle::Trouble(trouble)) => return Err(trouble),
+                Err(obstacle) => return Err(obstacle),
             }
         }
         Ok(false)
@@ -161,7 +152,7 @@ impl Stepper {
 
     /// Whether process `p` waits for a condition that does not hold: no step of its own changes
     /// anything.
-    pub(crate) fn is_stuck(&mut self, state: &State, p: usize) -> Result<bool, Trouble> {
+    pub(crate) fn is_stuck(&mut self, state: &State, p: usize) -> Result<bool, Obstacle> {
         let local = state.procs[p].local;
         let node = self.node(local);
         let Some((target, op)) = node.step else { return Ok(node.section == Section::Remainder) };
@@ -178,7 +169,7 @@ impl Stepper {
             match self.try_step(&mut round, p) {
                 Ok(_) => {}
                 Err(Obstacle::Fault(_)) => return Ok(false),
-                Err(Obstacle::Trouble(trouble)) => return Err(trouble),
+                Err(obstacle) => return Err(obstacle),
             }
             let there = round.procs[p].local;
             if there == local {

@@ -27,8 +27,9 @@ use grouplock_algorithms::memory::Site;
 /// The name of the register that counts how many processes may still die, if that is bounded.
 const LIVES: &str = "deaths to come";
 
-/// The registers that deaths concern, and the first state of each process.
-#[derive(Clone, Debug)]
+/// The registers that deaths concern, and the first state of each process; nothing if processes do
+/// not die.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Deaths {
     dead: Vec<usize>,
     state: Vec<usize>,
@@ -75,8 +76,8 @@ impl Deaths {
         }
     }
 
-    fn is_dead(&self, state: &State, p: usize) -> bool {
-        flag(state, self.dead[p])
+    pub(super) fn is_dead(&self, state: &State, p: usize) -> bool {
+        self.dead.get(p).is_some_and(|&dead| flag(state, dead))
     }
 
     /// The process that the latch names.
@@ -86,7 +87,7 @@ impl Deaths {
     }
 
     /// Whether there is a death that processes can learn of.
-    fn has_death(&self, state: &State) -> bool {
+    pub(super) fn has_death(&self, state: &State) -> bool {
         let left = self.left.is_some_and(|left| flag(state, left));
         left || (0..self.dead.len()).any(|p| self.is_dead(state, p))
     }
@@ -107,7 +108,6 @@ impl Deaths {
         }
     }
 
-    /// Process `p` begins again.
     fn begin(&self, state: &mut State, p: usize) {
         let (local, env) = &self.first[p];
         state.cancel_request(p);
@@ -153,44 +153,29 @@ fn flag(state: &State, register: usize) -> bool {
 }
 
 impl Stepper {
-    pub(super) fn is_dead(&self, state: &State, p: usize) -> bool {
-        self.deaths.as_ref().is_some_and(|deaths| deaths.is_dead(state, p))
-    }
-
-    /// Whether a process that waits where it can withdraw, or learn of a death, can do so now.
-    pub(super) fn reports_a_death(&self, state: &State) -> bool {
-        self.deaths.as_ref().is_none_or(|deaths| deaths.has_death(state))
-    }
-
-    /// Whether process `p`, which lives and is outside its remainder section, may die now.
+    /// Whether a process that lives and is outside its remainder section may die now.
     pub(super) fn may_die(&self, state: &State) -> bool {
-        let lives = |lives: usize| state.memory[lives] != number(0);
-        self.deaths.as_ref().is_some_and(|deaths| deaths.lives.is_none_or(lives))
+        let lives = self.deaths.lives;
+        self.subject.dies && lives.is_none_or(|lives| state.memory[lives] != number(0))
     }
 
-    /// Process `p` dies.
     pub(super) fn die(&mut self, state: &mut State, p: usize) {
         self.record(p, What::Die);
         let stays_inside = self.node(state.procs[p].local).section == Section::Inside;
-        if let Some(deaths) = &self.deaths {
-            deaths.die(state, p, stays_inside);
-        }
+        self.deaths.die(state, p, stays_inside);
     }
 
     /// The consequences of a step that are not steps.
     pub(super) fn after(&self, state: &mut State) {
-        if let Some(deaths) = &self.deaths {
-            deaths.bury(state);
-            if self.options.reductions.forget {
-                deaths.renumber(state);
-            }
+        self.deaths.bury(state);
+        if self.options.reductions.forget {
+            self.deaths.renumber(state);
         }
     }
 
     /// Whether `op` has to wait in `state` if its register holds `contents`.
     pub(super) fn has_to_wait(&self, state: &State, op: Op, contents: Val) -> bool {
-        let learns =
-            self.deaths.is_some() && matches!(op, Op::WaitUnless(_)) && self.reports_a_death(state);
+        let learns = matches!(op, Op::WaitUnless(_)) && self.deaths.has_death(state);
         op.waits_on(&contents) && contents != Val::UNDEF && !learns
     }
 }

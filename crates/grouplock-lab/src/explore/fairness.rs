@@ -24,7 +24,7 @@ use super::state::State;
 use super::stepper::{Fault, Obstacle, Stepper};
 use super::traces::Told;
 use super::{Move, Options, Outcome, Trespass, Verdict, Violation, attempt};
-use crate::automaton::{Op, Trouble};
+use crate::automaton::Op;
 use crate::property::{Properties, Property};
 use crate::subject::Subject;
 use crate::trace::Section;
@@ -39,27 +39,18 @@ pub(super) fn look(
 ) -> Outcome {
     let proved = |stronger| options.properties.contains(stronger);
     let asked = options.properties.and(Properties::FOR_EVER).iter();
-    let asked: Vec<_> = asked.filter(|p| !p.follows_from().is_some_and(proved)).collect();
+    let asked: Properties = asked.filter(|p| !p.follows_from().is_some_and(proved)).collect();
     // If passages are bounded, no process passes infinitely often. A cycle in which none enters is
     // still possible.
-    let (ended, looked_for): (Vec<Property>, Vec<Property>) = asked.iter().partition(|property| {
-        let passing = [
-            Property::StarvationFreedom,
-            Property::TerminatingExit,
-            Property::GroupBoundedExit,
-            Property::GroupBoundedAbort,
-        ];
-        options.passages.is_some() && passing.contains(property)
-    });
+    let endless =
+        if options.passages.is_some() { Properties::PASSING } else { Properties::default() };
+    let looked_for = asked.minus(endless);
     let mut options = options.clone();
-    options.properties = Properties::default();
-    if looked_for.contains(&Property::StrongGroupConcurrentEntering) {
-        options.properties = options.properties.with(Property::StrongGroupConcurrentEntering);
-    }
-    let found = if looked_for.is_empty() {
+    options.properties = looked_for.and(Properties::ORDER);
+    let found = if looked_for == Properties::default() {
         Found::Nothing
     } else {
-        attempt(&options, |options| Graph::search(subject, options, compiled, &looked_for))
+        attempt(&options, |options| Graph::search(subject, options, compiled, looked_for))
     };
     let missed = match found {
         Found::Cycle(violation) => {
@@ -68,15 +59,13 @@ pub(super) fn look(
             (outcome.checked, outcome.bounds) = (Properties::default(), Vec::new());
             return outcome;
         }
-        Found::Nothing => ended,
+        Found::Nothing => asked.and(endless),
         Found::TooLarge => asked,
     };
-    for property in missed {
-        outcome.checked = outcome.checked.without(property);
-        if !matches!(property, Property::StarvationFreedom | Property::TerminatingExit) {
-            outcome.in_part = outcome.in_part.with(property);
-        }
-    }
+    outcome.checked = outcome.checked.minus(missed);
+    // These two have no part that concerns single states.
+    outcome.in_part =
+        missed.without(Property::StarvationFreedom).without(Property::TerminatingExit);
     outcome
 }
 
@@ -132,18 +121,17 @@ impl Graph {
         subject: &Subject,
         options: &Options,
         compiled: &Compiled,
-        asked: &[Property],
+        asked: Properties,
     ) -> Result<Found, Trespass> {
-        let Start { options, renamed, alike, initial, mut steppers, .. } =
-            Start::new(subject, options, compiled);
+        let Start { alike, initial, mut steppers, .. } = Start::new(subject, options, compiled);
         let stepper = &mut steppers[0];
-        let graph = match Graph::build(stepper, &options, renamed, &initial) {
-            Ok(Some(graph)) => Graph { alike, ..graph },
+        let graph = match Graph::build(stepper, options, &initial, alike) {
+            Ok(Some(graph)) => graph,
             Ok(None) => return Ok(Found::TooLarge),
-            Err(Trouble::Liveness(because)) => {
+            Err(Obstacle::Trespass) => return Err(Trespass),
+            Err(Obstacle::Liveness(because) | Obstacle::Fault(Fault { because, .. })) => {
                 return Ok(Found::Cycle(Violation::wrong_liveness(because, &[])));
             }
-            Err(Trouble::Trespass) => return Err(Trespass),
         };
         let Some((property, whose, begin, around)) = graph.violation(asked) else {
             return Ok(Found::Nothing);
@@ -152,21 +140,16 @@ impl Graph {
         let way = graph.way(0, |pair| pair == begin, |_, _, _| true);
         let mut choices = way.map(|(way, _)| way).unwrap_or_default();
         choices.extend(around);
-        let because = match (property, whose) {
-            (Property::DeadlockFreedom, _) => {
-                format!(
-                    "some try to enter, and nobody ever does, while the last {moves} moves repeat"
-                )
+        let what = match property {
+            Property::DeadlockFreedom => "some try to enter, and nobody ever does,".to_owned(),
+            Property::TerminatingExit | Property::GroupBoundedExit => {
+                format!("process {whose} never gets out")
             }
-            (Property::TerminatingExit | Property::GroupBoundedExit, p) => {
-                format!("process {p} never gets out while the last {moves} moves repeat")
-            }
-            (Property::GroupBoundedAbort, p) => {
-                format!("process {p} withdraws forever while the last {moves} moves repeat")
-            }
-            (_, p) => format!("process {p} never gets in while the last {moves} moves repeat"),
+            Property::GroupBoundedAbort => format!("process {whose} withdraws forever"),
+            _ => format!("process {whose} never gets in"),
         };
-        let told = Told::new(stepper, subject, initial, renamed);
+        let because = format!("{what} while the last {moves} moves repeat");
+        let told = Told::new(stepper, initial);
         let fault = Fault { property, because };
         Ok(Found::Cycle(told.violation(stepper, &choices, fault)))
     }
@@ -175,16 +158,16 @@ impl Graph {
     fn build(
         stepper: &mut Stepper,
         options: &Options,
-        renamed: Renamed,
         initial: &State,
-    ) -> Result<Option<Self>, Trouble> {
-        let layout = Arc::clone(&stepper.layout);
+        alike: bool,
+    ) -> Result<Option<Self>, Obstacle> {
+        let (layout, renamed) = (Arc::clone(&stepper.layout), stepper.renamed);
         let processes = initial.procs.len();
         let Some(orders) = Orders::of(processes, renamed == Renamed::All) else { return Ok(None) };
         let most = options.graph_limit.min(u64::from(u32::MAX)) as usize / orders.count();
         let mut graph = Graph {
             processes,
-            alike: false,
+            alike,
             orders,
             marks: Vec::new(),
             begins: vec![0],
@@ -210,7 +193,7 @@ impl Graph {
                     Ok(true) if successor != state || !waits => {}
                     // `check` reports faults.
                     Ok(_) | Err(Obstacle::Fault(_)) => continue,
-                    Err(Obstacle::Trouble(trouble)) => return Err(trouble),
+                    Err(obstacle) => return Err(obstacle),
                 }
                 let mut change = 0;
                 if renamed != Renamed::Nothing {
@@ -256,7 +239,7 @@ impl Graph {
 
     /// A fair cycle that violates one of `asked`: the property, the process, the beginning, and the
     /// moves of one round.
-    fn violation(&self, asked: &[Property]) -> Option<(Property, usize, Pair, Vec<Move>)> {
+    fn violation(&self, asked: Properties) -> Option<(Property, usize, Pair, Vec<Move>)> {
         let enters = |from: Pair, step: Transition, to: Pair| {
             // It may enter by its first step.
             let was = self.those(from, |mark| mark.inside | mark.exiting);
@@ -266,7 +249,7 @@ impl Graph {
         let leaves = |from: Pair, step: Transition| {
             self.those(from, |mark| mark.inside) >> self.mover(from, step) & 1 == 1
         };
-        for &property in asked {
+        for property in asked.iter() {
             // If all processes are alike, one is enough.
             let one = self.alike || property == Property::DeadlockFreedom;
             for p in 0..if one { 1 } else { self.processes } {
@@ -281,12 +264,7 @@ impl Graph {
                     _ => mark.undisturbed,
                 };
                 let dead = property == Property::DeadlockFreedom;
-                let may_stay = matches!(
-                    property,
-                    Property::ConcurrentOccupancy
-                        | Property::GroupConcurrentEntering
-                        | Property::StrongGroupConcurrentEntering
-                );
+                let may_stay = Properties::GATHERS.contains(property);
                 let complaint = Complaint {
                     through: &|pair| {
                         if dead {
@@ -473,10 +451,10 @@ enum Fairness {
     UnlessAvoided(u8),
 }
 
-fn mark(stepper: &mut Stepper, state: &State) -> Result<Mark, Trouble> {
+fn mark(stepper: &mut Stepper, state: &State) -> Result<Mark, Obstacle> {
     let mut mark = Mark::default();
     for p in 0..state.procs.len() {
-        if stepper.is_dead(state, p) {
+        if stepper.deaths.is_dead(state, p) {
             mark.disabled |= 1 << p;
             continue;
         }

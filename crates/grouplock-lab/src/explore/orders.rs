@@ -40,13 +40,11 @@ impl Orders {
         Some(orders)
     }
 
-    /// The number of an order.
     pub fn find(&self, order: &[u8]) -> u16 {
         let at = self.names.iter().position(|names| names == order);
         at.expect("all orders are there") as u16
     }
 
-    /// How many there are.
     pub fn count(&self) -> usize {
         self.names.len()
     }
@@ -56,7 +54,6 @@ impl Orders {
         usize::from(self.after[order][usize::from(change)])
     }
 
-    /// The process at each place.
     pub fn names(&self, order: usize) -> &[u8] {
         &self.names[order]
     }

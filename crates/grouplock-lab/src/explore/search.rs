@@ -11,8 +11,8 @@ use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 
-use super::bounds::{Circle, NotedStep, longest};
-use super::canon::{Renamed, standard};
+use super::bounds::{NotedStep, longest};
+use super::canon::standard;
 use super::checks;
 use super::fairness;
 use super::start::{Compiled, Start};
@@ -21,7 +21,6 @@ use super::stepper::{Fault, Obstacle, Stepper};
 use super::traces::Told;
 use super::visited::{Visited, fingerprint};
 use super::{Move, Options, Outcome, StepBound, Trespass, Verdict, attempt, lock};
-use crate::automaton::{LocalId, Trouble};
 use crate::property::{Properties, Property};
 use crate::subject::Subject;
 
@@ -82,7 +81,6 @@ enum End {
 struct Search<'a> {
     options: &'a Options,
     visited: Visited,
-    renamed: Renamed,
     over: AtomicBool,
     end: Mutex<Option<End>>,
     /// The noted steps: when and where each was first taken.
@@ -125,15 +123,13 @@ pub(super) fn explore(
 ) -> Result<Outcome, Trespass> {
     let began = Instant::now();
     let mut start = Start::new(subject, options, compiled);
-    let options = start.options.clone();
     let mut steppers = std::mem::take(&mut start.steppers);
     for stepper in &mut steppers {
         stepper.notes_steps = true;
     }
     let search = Search {
-        options: &options,
+        options,
         visited: Visited::default(),
-        renamed: start.renamed,
         over: AtomicBool::new(false),
         end: Mutex::new(None),
         walked: Mutex::default(),
@@ -192,8 +188,8 @@ pub(super) fn explore(
             return Ok(outcome);
         }
         Some(End::Found(obstacle, place, last)) => match obstacle {
-            Obstacle::Trouble(Trouble::Trespass) => return Err(Trespass),
-            Obstacle::Trouble(Trouble::Liveness(because)) => {
+            Obstacle::Trespass => return Err(Trespass),
+            Obstacle::Liveness(because) => {
                 (Fault { property: Property::DeadPrivate, because }, place, last)
             }
             Obstacle::Fault(fault) => (fault, place, last),
@@ -210,16 +206,14 @@ pub(super) fn explore(
         at = link.before();
     }
     choices.reverse();
-    let stepper = &mut steppers[0];
-    let told = Told::new(stepper, subject, start.initial.clone(), start.renamed);
-    let violation = told.violation(stepper, &choices, fault);
+    let told = Told::new(&steppers[0], start.initial.clone());
+    let violation = told.violation(&mut steppers[0], &choices, fault);
     Ok(start.outcome(Verdict::Violated, states, depth, Some(violation)))
 }
 
 /// After a panic the search continues until it has this many times as many states.
 const LOOK_ON: u64 = 4;
 
-/// How many states a worker takes at a time.
 const CHUNK: usize = 128;
 
 impl Search<'_> {
@@ -268,57 +262,41 @@ impl Search<'_> {
         })
     }
 
-    /// Ends the search if it takes too much memory, or is stopped from outside.
+    /// Ends the search if it takes too much memory, is stopped from outside, or has continued long
+    /// enough since a panic.
     fn watch(&self, held: u64) {
+        let panic = lock(&self.panic);
         if held + self.visited.bytes() > self.options.memory_limit
             || self.options.stop.load(Ordering::Relaxed)
-            || self.has_looked_on()
+            || panic.as_ref().is_some_and(|(.., at)| self.visited.count() > at * LOOK_ON)
         {
             self.finish(End::Limit);
         }
     }
 
-    /// Whether there was a panic and the search has continued long enough since.
-    fn has_looked_on(&self) -> bool {
-        let panic = lock(&self.panic);
-        panic.as_ref().is_some_and(|(.., at)| self.visited.count() > at * LOOK_ON)
-    }
-
-    /// Updates the bounds if there are new steps. A circle ends the search.
+    /// Updates the bounds if there are new steps. A circle ends the search: the step that closes it
+    /// is the last of its steps that was found.
     fn measure(&self, stepper: &mut Stepper, measured: &mut (usize, Vec<StepBound>)) {
-        let walked = lock(&self.walked).len();
-        if self.over.load(Ordering::Relaxed) || walked == measured.0 {
+        let walked = lock(&self.walked);
+        if self.over.load(Ordering::Relaxed) || walked.len() == measured.0 {
             return;
         }
-        match self.bounds() {
-            Ok(bounds) => *measured = (walked, bounds),
-            Err((property, circle)) => {
-                let (place, choice) = self.latest(property, &circle);
-                let fault = stepper.tell_circle(property, &circle);
-                self.finish(End::Found(Obstacle::Fault(fault), place, Some(choice)));
-            }
-        }
-    }
-
-    /// The bounds so far; or a property and a circle that violates it.
-    fn bounds(&self) -> Result<Vec<StepBound>, (Property, Circle)> {
-        let walked = lock(&self.walked);
-        let mut bounds = Vec::new();
+        *measured = (walked.len(), Vec::new());
         for property in self.options.properties.and(Properties::BOUNDING).iter() {
             let of = walked.keys().filter(|step| step.0 == property);
             let steps: Vec<_> = of.map(|&(_, from, to)| (from, to)).collect();
-            let steps = longest(&steps).map_err(|circle| (property, circle))? as u64;
-            bounds.push(StepBound { property, steps });
+            match longest(&steps) {
+                Ok(steps) => measured.1.push(StepBound { property, steps: steps as u64 }),
+                Err(circle) => {
+                    let steps = circle.windows(2);
+                    let steps = steps.filter_map(|step| walked.get(&(property, step[0], step[1])));
+                    let last = steps.max_by_key(|step| step.0);
+                    let &(_, place, choice) = last.expect("a circle has steps");
+                    let fault = stepper.tell_circle(property, &circle);
+                    return self.finish(End::Found(Obstacle::Fault(fault), place, Some(choice)));
+                }
+            }
         }
-        Ok(bounds)
-    }
-
-    /// Where the step that closes `circle` was taken: the last of its steps that was found.
-    fn latest(&self, property: Property, circle: &[LocalId]) -> (LogPlace, Move) {
-        let walked = lock(&self.walked);
-        let steps = circle.windows(2).filter_map(|step| walked.get(&(property, step[0], step[1])));
-        let (_, place, choice) = steps.max_by_key(|step| step.0).expect("a circle has steps");
-        (*place, *choice)
     }
 
     /// A fault replaces a limit, and the first fault counts.
@@ -371,7 +349,7 @@ impl Search<'_> {
             if !moved || successor == state {
                 continue;
             }
-            successor = standard(successor, &layout, self.renamed);
+            successor = standard(successor, &layout, stepper.renamed);
             successor.pack(&mut after);
             if self.visited.insert(fingerprint(&after)) {
                 let here = (worker as u64) << INDEX_BITS | log.len() as u64;

@@ -7,7 +7,7 @@ use std::time::Instant;
 use grouplock_algorithms::claims::Kind;
 
 use super::canon::{Renamed, may_swap, standard};
-use super::deaths::{Deaths, with_lives};
+use super::deaths::with_lives;
 use super::state::State;
 use super::stepper::Stepper;
 use super::weak::Buffers;
@@ -39,10 +39,6 @@ impl Compiled {
 pub(super) struct Start {
     began: Instant,
     automaton: Arc<Mutex<Automaton>>,
-    /// With the reductions that fit the subject.
-    pub(super) options: Options,
-    /// What may change its name from state to state.
-    pub(super) renamed: Renamed,
     /// Whether all processes differ only in names.
     pub(super) alike: bool,
     pub(super) initial: State,
@@ -52,12 +48,12 @@ pub(super) struct Start {
 impl Start {
     pub(super) fn new(subject: &Subject, options: &Options, compiled: &Compiled) -> Self {
         let began = Instant::now();
-        let Compiled { automaton, first } = compiled;
+        let Compiled { automaton, first } = compiled.clone();
         let mut options = options.clone();
         if subject.claims.kind == Kind::Mutual {
             options.sessions = 1;
         }
-        let layout = Arc::clone(&lock(automaton).layout);
+        let layout = Arc::clone(&lock(&automaton).layout);
         // Processes with the same first local state differ only in names.
         let same = |p: usize| first[..p].iter().any(|(id, _)| *id == first[p].0);
         let symmetric = options.reductions.symmetry && !subject.dies && (0..first.len()).any(same);
@@ -68,14 +64,10 @@ impl Start {
             (false, false) if options.reductions.symmetry => Renamed::Objects,
             (false, _) => Renamed::Nothing,
         };
-        let mut initial = State::first(&layout, first, options.reductions.forget);
+        let mut initial = State::first(&layout, &first, options.reductions.forget);
         initial.buffers = Buffers::new(options.memory_model, options.processes);
         let mut steppers: Vec<Stepper> = (0..options.workers.max(1))
-            .map(|_| {
-                let mut stepper = Stepper::new(automaton, subject, &options);
-                stepper.deaths = subject.dies.then(|| Deaths::new(&layout, first));
-                stepper
-            })
+            .map(|_| Stepper::new(compiled, subject, &options, renamed))
             .collect();
         // No process has moved, so this only blanks. If it shows that the text is wrong, the first
         // step shows that again, because the automaton keeps the fault.
@@ -84,8 +76,7 @@ impl Start {
             && (1..first.len()).all(same)
             && (1..first.len()).all(|p| may_swap(&initial, &layout, 0, p));
         let initial = standard(initial, &layout, renamed);
-        let automaton = Arc::clone(automaton);
-        Start { began, automaton, options, renamed, alike, initial, steppers }
+        Start { began, automaton, alike, initial, steppers }
     }
 
     /// The start of a single execution: names stay, so that the choices are a schedule.

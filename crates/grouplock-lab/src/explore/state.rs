@@ -134,12 +134,10 @@ impl State {
         }
     }
 
-    /// The operation with the objects of process `p`.
     pub(crate) fn operation(&self, p: usize, op: Op) -> Op {
         op.renamed(|placeholder| usize::from(self.procs[p].env.as_slice()[placeholder]))
     }
 
-    /// The value with the objects of process `p`.
     pub(crate) fn value(&self, p: usize, value: Val) -> Val {
         value.map(|placeholder| usize::from(self.procs[p].env.as_slice()[placeholder]))
     }

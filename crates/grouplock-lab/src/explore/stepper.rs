@@ -5,12 +5,13 @@ use std::sync::{Arc, Mutex};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::bounds::NotedStep;
+use super::canon::Renamed;
 use super::deaths::Deaths;
+use super::start::Compiled;
 use super::state::{Env, State};
+use super::traces::Names;
 use super::{Move, Options, lock};
-use crate::automaton::{
-    Automaton, EDGE_BYTES, Edge, LocalId, Node, Note, Obs, Op, Target, Trouble,
-};
+use crate::automaton::{Automaton, EDGE_BYTES, Edge, LocalId, Node, Note, Obs, Op, Target};
 use crate::layout::Layout;
 use crate::memory::context::sum;
 use crate::property::{Properties, Property};
@@ -28,21 +29,15 @@ pub(crate) struct Fault {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Obstacle {
     Fault(Fault),
-    Trouble(Trouble),
-}
-
-impl From<Trouble> for Obstacle {
-    fn from(trouble: Trouble) -> Self {
-        Obstacle::Trouble(trouble)
-    }
+    /// The text's statement about dead values is false.
+    Liveness(String),
+    /// A process wrote a register that another process was assumed to own. Start again without that
+    /// assumption.
+    Trespass,
 }
 
 fn fault(property: Property, because: String) -> Obstacle {
     Obstacle::Fault(Fault { property, because })
-}
-
-fn panics(p: usize, message: &str) -> Obstacle {
-    fault(Property::NoPanic, format!("process {p} panics: {message}"))
 }
 
 /// Takes steps, for one worker. It keeps a copy of the part of the automaton that it has used.
@@ -55,7 +50,10 @@ pub(crate) struct Stepper {
     /// first.
     pub(super) overwritten: FxHashMap<LocalId, Arc<[Target]>>,
     pub(super) subject: Subject,
+    /// With the reductions that fit the subject.
     pub(super) options: Options,
+    /// What may change its name from state to state.
+    pub(super) renamed: Renamed,
     /// The checked properties that bound own steps.
     pub(super) bounding: Vec<Property>,
     /// Whether steps are noted for them; the noted steps, and those that the search has not taken
@@ -65,46 +63,49 @@ pub(crate) struct Stepper {
     pub(super) newly_noted: Vec<NotedStep>,
     /// The events, if they are recorded.
     pub(super) log: Option<Vec<Event>>,
+    /// For events and faults. A search does not follow real names.
+    pub(super) names: Names,
     /// Whether any process has finished a doorway, if an order of service is checked.
     pub(super) saw_doorway: bool,
     /// Whether a process could not write because its buffer was full.
     pub(super) buffer_full: bool,
-    /// If processes may die.
-    pub(super) deaths: Option<Deaths>,
+    pub(super) deaths: Deaths,
 }
 
 impl Stepper {
-    pub(crate) fn new(
-        automaton: &Arc<Mutex<Automaton>>,
+    pub(super) fn new(
+        Compiled { automaton, first }: &Compiled,
         subject: &Subject,
         options: &Options,
+        renamed: Renamed,
     ) -> Self {
         let layout = Arc::clone(&lock(automaton).layout);
+        let processes = (0..options.processes).collect();
+        let names = Names { processes, objects: (0..layout.objects.len()).collect() };
         Stepper {
             automaton: Arc::clone(automaton),
-            layout,
             nodes: Vec::new(),
             edges: FxHashMap::default(),
             overwritten: FxHashMap::default(),
             subject: *subject,
             options: options.clone(),
+            renamed,
             bounding: options.properties.and(Properties::BOUNDING).iter().collect(),
             notes_steps: false,
             noted: FxHashSet::default(),
             newly_noted: Vec::new(),
             log: None,
+            names,
             saw_doorway: false,
             buffer_full: false,
-            deaths: None,
+            deaths: if subject.dies { Deaths::new(&layout, first) } else { Deaths::default() },
+            layout,
         }
     }
 
     /// What the text says wrongly about private variables, if that is known.
     pub(super) fn wrong_liveness(&self) -> Option<String> {
-        match &lock(&self.automaton).trouble {
-            Some(Trouble::Liveness(because)) => Some(because.clone()),
-            Some(Trouble::Trespass) | None => None,
-        }
+        lock(&self.automaton).wrong_liveness.clone()
     }
 
     /// The memory of the automaton and of the copies of `workers` steppers.
@@ -128,16 +129,16 @@ impl Stepper {
         if let Some(edge) = self.edges.get(&(source, obs)) {
             return Ok(Arc::clone(edge));
         }
-        let mut automaton = lock(&self.automaton);
+        let edge = lock(&self.automaton).edge(source, obs).map_err(Obstacle::Liveness)?;
         // A copy, because a reference count shared by workers would be contended.
-        let edge = Arc::new(Edge::clone(&*automaton.edge(source, obs)?));
+        let edge = Arc::new(Edge::clone(&edge));
         self.edges.insert((source, obs), Arc::clone(&edge));
         Ok(edge)
     }
 
     /// The section of process `p`. A dead process counts as idle.
     pub(crate) fn section(&mut self, state: &State, p: usize) -> Section {
-        if self.is_dead(state, p) {
+        if self.deaths.is_dead(state, p) {
             return Section::Remainder;
         }
         self.node(state.procs[p].local).section
@@ -155,7 +156,7 @@ impl Stepper {
         for (p, proc) in state.procs.iter().enumerate() {
             self.arrivals(state, p, choices);
             let node = self.node(proc.local);
-            if self.is_dead(state, p) {
+            if self.deaths.is_dead(state, p) {
                 continue;
             }
             if node.section != Section::Remainder {
@@ -164,7 +165,7 @@ impl Stepper {
                     choices.push(Move { process: p as u8, session: Move::DIE });
                 }
                 let may_withdraw = node.step.is_some_and(|(target, op)| match op {
-                    Op::WaitUnless(_) => self.reports_a_death(state),
+                    Op::WaitUnless(_) => !self.subject.dies || self.deaths.has_death(state),
                     // After a read that did not end the wait, as on real memory.
                     Op::WaitOther(value) => {
                         state.seen(p, state.register(&self.layout, p, target))
@@ -214,7 +215,6 @@ impl Stepper {
         Ok(moved)
     }
 
-    /// Process `p` leaves its remainder section and requests `session`.
     fn request(&mut self, state: &mut State, p: usize, session: u64) -> Result<(), Obstacle> {
         let (conflicting, same) = self.waiting(state, p, session);
         let mut before = 0;
@@ -233,10 +233,8 @@ impl Stepper {
         self.arrive(state, p, &edge, None)
     }
 
-    /// Process `p`, which waits, withdraws.
     fn withdraw(&mut self, state: &mut State, p: usize) -> Result<(), Obstacle> {
-        let learns = self.deaths.is_some();
-        self.record(p, if learns { What::Told } else { What::Withdraw });
+        self.record(p, if self.subject.dies { What::Told } else { What::Withdraw });
         let edge = self.edge(state.procs[p].local, Obs::Waited(false))?;
         self.arrive(state, p, &edge, None)
     }
@@ -262,12 +260,13 @@ impl Stepper {
         if old == Val::UNDEF && !matches!(op, Op::Write(_)) {
             self.tell(state, p, register, old);
             let name = self.layout.register_name(register);
+            let p = self.name(p);
             let because = format!("process {p} reads {name}, whose contents were said to be dead");
             return Err(fault(Property::DeadRead, because));
         }
         let info = &self.layout.registers[register];
         if writes && self.options.reductions.own && info.owner().is_some_and(|owner| owner != p) {
-            return Err(Trouble::Trespass.into());
+            return Err(Obstacle::Trespass);
         }
         let op = state.operation(p, op);
         if op.waits_on(&old) {
@@ -275,7 +274,7 @@ impl Stepper {
         }
         let add = |delta, bits| {
             let before = old.as_number().expect("only numbers are added to");
-            Val::number(sum(before, delta, bits)).map_err(|why| panics(p, &why))
+            Val::number(sum(before, delta, bits)).map_err(|why| self.panics(p, &why))
         };
         let new = op.try_written(&old, add)?.unwrap_or(old);
         self.tell(state, p, register, new);
@@ -293,7 +292,7 @@ impl Stepper {
         {
             let name = self.layout.registers[register].site.name;
             if !(self.subject.in_range)(name, number, state.procs.len()) {
-                let name = self.layout.register_name(register);
+                let (p, name) = (self.name(p), self.layout.register_name(register));
                 let because = format!("process {p} writes {number} to {name}, out of its range");
                 return Err(fault(Property::BoundedRegisters, because));
             }
@@ -302,22 +301,8 @@ impl Stepper {
         Ok(true)
     }
 
-    /// Records an event of process `p`, if events are recorded.
-    pub(super) fn record(&mut self, process: usize, what: What) {
-        if let Some(log) = &mut self.log {
-            log.push(Event { process, what });
-        }
-    }
-
-    /// Records the step that makes `register` hold `new`.
-    fn tell(&mut self, state: &State, process: usize, register: usize, new: Val) {
-        let node = self.node(state.procs[process].local);
-        if let (Some(_), Some((_, op))) = (&self.log, node.step) {
-            let (op, buffered) = (state.operation(process, op), self.is_buffered(&node));
-            let (old, leaves) = (state.seen(process, register), node.section == Section::Inside);
-            let what = What::Step { register, op, old, new, buffered, at: node.at, leaves };
-            self.record(process, what);
-        }
+    fn panics(&self, p: usize, message: &str) -> Obstacle {
+        fault(Property::NoPanic, format!("process {} panics: {message}", self.name(p)))
     }
 
     /// What process `p` observes if its register held `old`: in its placeholders, with the object
@@ -340,7 +325,7 @@ impl Stepper {
         stranger: Option<u8>,
     ) -> Result<(), Obstacle> {
         if let Some(message) = &edge.panic {
-            return Err(panics(p, message));
+            return Err(self.panics(p, message));
         }
         if let Some(stranger) = stranger {
             state.procs[p].env.push(stranger);
@@ -436,7 +421,8 @@ impl Stepper {
         let proc = &mut state.procs[p];
         (proc.past_doorway, proc.undisturbed, proc.enabled) = (false, false, false);
         if std::mem::take(&mut proc.overtaken) {
-            let because = format!("process {p} did not withdraw after all, and was overtaken");
+            let because =
+                format!("process {} did not withdraw after all, and was overtaken", self.name(p));
             return Err(fault(Property::Fcfs, because));
         }
         // It may still hinder processes that arrived before it.
@@ -447,6 +433,7 @@ impl Stepper {
             self.write_data(state, p, mine);
         }
         let mut inside = 1;
+        let who = self.name(p);
         for q in 0..state.procs.len() {
             state.procs[q].before &= !(1 << p);
             let node = self.node(state.procs[q].local);
@@ -454,12 +441,14 @@ impl Stepper {
                 && node.section == Section::Inside
                 && (self.subject.conflict)(mine, node.session);
             if conflict && self.checks(Property::MutualExclusion) {
-                let because = format!("processes {q} and {p} are inside, in conflict");
+                let because =
+                    format!("processes {} and {who} are inside, in conflict", self.name(q));
                 return Err(fault(Property::MutualExclusion, because));
             }
             if q != p && self.has_unseen_data(state, q, mine) {
                 let because = format!(
-                    "process {p} enters, and what process {q} wrote inside has not reached memory"
+                    "process {who} enters, and what process {} wrote inside has not reached memory",
+                    self.name(q)
                 );
                 return Err(fault(Property::MutualExclusion, because));
             }
@@ -477,12 +466,14 @@ impl Stepper {
                 state.procs[q].overtaken = self.checks(Property::Fcfs);
             } else if self.checks(Property::StrongFifo) {
                 let because = format!(
-                    "process {p} enters before process {q}, whose doorway ended before its own"
+                    "process {who} enters before process {}, whose doorway ended before its own",
+                    self.name(q)
                 );
                 return Err(fault(Property::StrongFifo, because));
             } else if self.checks(Property::Fcfs) {
+                let q = self.name(q);
                 let because =
-                    format!("process {p} enters before process {q}, which asked before it");
+                    format!("process {who} enters before process {q}, which asked before it");
                 return Err(fault(Property::Fcfs, because));
             }
         }

@@ -12,13 +12,14 @@ use super::state::State;
 use super::stepper::{Fault, Obstacle, Stepper};
 use super::{Move, Violation};
 use crate::registry;
-use crate::subject::Subject;
-use crate::trace::{ProcessAt, Section, Step, What, tell};
+use crate::trace::{Event, ProcessAt, Section, Step, What, tell};
+use crate::value::Val;
 
-/// The real names of the processes and objects of the present state.
-struct Names {
-    processes: Vec<usize>,
-    objects: Vec<usize>,
+/// The real names of the processes and objects of a state. Other names may change from state to
+/// state.
+pub(super) struct Names {
+    pub(super) processes: Vec<usize>,
+    pub(super) objects: Vec<usize>,
 }
 
 /// The beginning of an execution, in real names.
@@ -27,39 +28,28 @@ pub(super) struct Told {
     schedule: Vec<Move>,
     /// The last state, in the names of that state.
     pub(super) state: State,
-    names: Names,
-    renamed: Renamed,
     texts: Vec<Text>,
-    is_mutex: bool,
 }
 
 impl Told {
-    pub(super) fn new(
-        stepper: &Stepper,
-        subject: &Subject,
-        state: State,
-        renamed: Renamed,
-    ) -> Self {
-        let processes = (0..state.procs.len()).collect();
-        let names = Names { processes, objects: (0..stepper.layout.objects.len()).collect() };
-        let (texts, is_mutex) = (registry::texts(subject), subject.claims.kind == Kind::Mutual);
-        Told { steps: Vec::new(), schedule: Vec::new(), state, names, renamed, texts, is_mutex }
+    pub(super) fn new(stepper: &Stepper, state: State) -> Self {
+        let texts = registry::texts(&stepper.subject);
+        Told { steps: Vec::new(), schedule: Vec::new(), state, texts }
     }
 
-    /// Continues with `choice`. Returns whether that was possible. A fault has real names.
+    /// Continues with `choice`. Returns whether that was possible.
     pub(super) fn take(&mut self, stepper: &mut Stepper, choice: Move) -> Result<bool, Obstacle> {
         let layout = Arc::clone(&stepper.layout);
-        let names = &mut self.names;
-        let before = processes(stepper, &self.state, names);
+        let is_mutex = stepper.subject.claims.kind == Kind::Mutual;
+        let before = processes(stepper, &self.state);
         stepper.log = Some(Vec::new());
-        let result = stepper.take(&mut self.state, choice);
+        let moved = stepper.take(&mut self.state, choice);
         let events = stepper.log.take().unwrap_or_default();
-        let after = processes(stepper, &self.state, names);
+        let after = processes(stepper, &self.state);
         // A process enters or leaves in the step of the mover, not in the steps taken at once after
         // it.
         let turn = events.iter().position(|event| matches!(event.what, What::Step { .. }));
         for (i, event) in events.into_iter().enumerate() {
-            let event = event.renamed(|p| names.processes[p], |o| names.objects[o], &layout);
             let mut at = if turn.is_some_and(|turn| i >= turn) { &after } else { &before }.clone();
             if let What::Request(session) = event.what {
                 let section =
@@ -67,18 +57,14 @@ impl Told {
                 at[event.process] = ProcessAt { section, session };
             }
             let number = self.steps.len() + 1;
-            self.steps.push(tell(number, &event, at, &layout, &self.texts, self.is_mutex));
+            self.steps.push(tell(number, &event, at, &layout, &self.texts, is_mutex));
         }
+        let names = &mut stepper.names;
         let process = names.processes[usize::from(choice.process)];
         self.schedule.push(Move { process: process as u8, ..choice });
-        let moved = result.map_err(|obstacle| match obstacle {
-            Obstacle::Fault(fault) => {
-                Obstacle::Fault(Fault { because: rename(&fault.because, names), ..fault })
-            }
-            trouble @ Obstacle::Trouble(_) => trouble,
-        })?;
-        if self.renamed != Renamed::Nothing {
-            let (state, renaming) = canonical(&self.state, &layout, self.renamed);
+        let moved = moved?;
+        if stepper.renamed != Renamed::Nothing {
+            let (state, renaming) = canonical(&self.state, &layout, stepper.renamed);
             self.state = state;
             names.processes = renaming.order.iter().map(|&p| names.processes[p]).collect();
             let mut objects = vec![0; names.objects.len()];
@@ -112,33 +98,49 @@ impl Told {
 }
 
 /// The section of each process, by its real name.
-fn processes(stepper: &mut Stepper, state: &State, names: &Names) -> Vec<ProcessAt> {
+fn processes(stepper: &mut Stepper, state: &State) -> Vec<ProcessAt> {
     let mut processes =
         vec![ProcessAt { section: Section::Remainder, session: 0 }; state.procs.len()];
-    for (proc, &name) in state.procs.iter().zip(&names.processes) {
+    for (p, proc) in state.procs.iter().enumerate() {
         let node = stepper.node(proc.local);
         let section = match node.section {
             Section::Entering if stepper.checks_order() && proc.past_doorway => Section::Waiting,
             Section::Entering if stepper.checks_order() => Section::Doorway,
             section => section,
         };
-        processes[name] = ProcessAt { section, session: node.session };
+        processes[stepper.names.processes[p]] = ProcessAt { section, session: node.session };
     }
     processes
 }
 
-/// A fault's reason names processes by the numbers of its last state, always after the word
-/// "process" or in the opening "processes 0 and 1".
-fn rename(because: &str, names: &Names) -> String {
-    let mut words: Vec<String> = because.split(' ').map(str::to_owned).collect();
-    for i in 1..words.len() {
-        let named = matches!(words[i - 1].as_str(), "process" | "processes")
-            || i > 2 && words[i - 1] == "and" && words[i - 3] == "processes";
-        let (digits, tail) = words[i].split_at(words[i].trim_end_matches(',').len());
-        if named && let Ok(p) = digits.parse::<usize>() {
-            let tail = tail.to_owned();
-            words[i] = format!("{}{tail}", names.processes.get(p).copied().unwrap_or(p));
+impl Stepper {
+    /// The real name of process `p`.
+    pub(super) fn name(&self, p: usize) -> usize {
+        self.names.processes[p]
+    }
+
+    /// Records an event of process `p`, if events are recorded.
+    pub(super) fn record(&mut self, p: usize, what: What) {
+        if let Some(log) = &mut self.log {
+            log.push(Event { process: self.names.processes[p], what });
         }
     }
-    words.join(" ")
+
+    /// Records the step that makes `register` hold `new`.
+    pub(super) fn tell(&mut self, state: &State, process: usize, register: usize, new: Val) {
+        let node = self.node(state.procs[process].local);
+        if let (Some(_), Some((_, op))) = (&self.log, node.step) {
+            let object = |object: usize| self.names.objects[object];
+            let what = What::Step {
+                register: self.layout.renamed(register, object),
+                op: state.operation(process, op).renamed(object),
+                old: state.seen(process, register).map(object),
+                new: new.map(object),
+                buffered: self.is_buffered(&node),
+                at: node.at,
+                leaves: node.section == Section::Inside,
+            };
+            self.record(process, what);
+        }
+    }
 }

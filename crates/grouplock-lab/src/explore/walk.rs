@@ -11,13 +11,11 @@ use std::time::Instant;
 
 use fastrand::Rng;
 
-use super::canon::Renamed;
 use super::start::Start;
 use super::state::State;
 use super::stepper::{Obstacle, Stepper};
 use super::traces::Told;
 use super::{CheckError, Move, Options, Outcome, Verdict, Violation, checks, fits};
-use crate::automaton::Trouble;
 use crate::subject::Subject;
 use crate::trace::Section;
 
@@ -104,7 +102,7 @@ pub fn replay(
     let options = &fits(subject, options)?;
     let mut start = Start::of_a_walk(subject, options);
     let (stepper, initial) = (&mut start.steppers[0], start.initial.clone());
-    let mut told = Told::new(stepper, subject, initial, Renamed::Nothing);
+    let mut told = Told::new(stepper, initial);
     let mut offered = Vec::new();
     let mut obstacle = None;
     for (i, &turn) in schedule.iter().enumerate() {
@@ -125,10 +123,8 @@ pub fn replay(
     let obstacle = obstacle.or_else(|| checks::check(stepper, &told.state).err());
     let violation = obstacle.map(|obstacle| match obstacle {
         Obstacle::Fault(fault) => told.violation(stepper, &[], fault),
-        Obstacle::Trouble(Trouble::Liveness(because)) => {
-            Violation::wrong_liveness(because, schedule)
-        }
-        Obstacle::Trouble(Trouble::Trespass) => unreachable!("nobody owns a register in a walk"),
+        Obstacle::Liveness(because) => Violation::wrong_liveness(because, schedule),
+        Obstacle::Trespass => unreachable!("nobody owns a register in a walk"),
     });
     let verdict = if violation.is_some() { Verdict::Violated } else { Verdict::Limit };
     let moves = schedule.len() as u64;

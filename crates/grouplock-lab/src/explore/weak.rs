@@ -1,40 +1,14 @@
-//! Store buffers: memory in which writes take effect late.
+//! Store buffers: memory in which writes take effect late. The page `docs/verification.md` ("Store
+//! buffers") has the rules and what is checked.
 //!
-//! On real machines a processor continues while its last writes are still on their way to memory.
-//! Here each process has a *buffer*:
-//!
-//! * a write that is weaker than sequentially consistent goes to the end of the process's buffer;
-//! * a write in a buffer reaches memory at any later time, as a move of its own
-//!   ([`Move::REACHES`]);
-//! * a read returns the last write to its register in the process's own buffer, or else what memory
-//!   holds;
-//! * a read-modify-write or a sequentially consistent write goes to memory at once, and waits until
-//!   the process's buffer is empty.
-//!
-//! | model | writes leave a buffer | a read-modify-write waits |
-//! |---|---|---|
-//! | [`Tso`](MemoryModel::Tso) | in the order in which they were made | until the buffer is empty |
-//! | [`Pso`](MemoryModel::Pso) | to one register in that order; a release after all earlier ones | as a release, or sequentially consistent, until the buffer is empty; otherwise, or if it is a compare-and-swap that fails, until no write to its register is left |
-//!
-//! Reads are never late: the models do not move reads, as machines and compilers may. While a
-//! buffer holds a write there is no deadlock, even if its process is idle: the write can still
-//! reach memory.
-//!
-//! # The critical section writes too
-//! A process that enters writes *data*, which belong to no register. That write goes to its buffer
-//! like others. If another process enters in conflict while the write is still there, mutual
-//! exclusion is violated: that process would not see what was written inside.
+//! While a buffer holds a write there is no deadlock, even if its process is idle: the write can
+//! still reach memory.
 //!
 //! # What is merged
-//! Names ([`Reductions::symmetry`]): every rule above treats processes alike, and a buffer is
-//! renamed together with its process. Dead contents ([`Reductions::forget`]): only memory is
-//! blanked, never a buffer, so each register holds its contents or nothing, and a read of nothing
-//! is a violation. The other reductions do not know buffers, and are off.
-//!
-//! # How long a buffer is
-//! [`MOST_PENDING`]. A process with a full buffer cannot write until a write has left it. The
-//! outcome says whether that happened ([`Outcome::buffer_full`](super::Outcome::buffer_full)). Then
-//! the verdict is never that a property holds.
+//! Names ([`Reductions::symmetry`]): every rule treats processes alike, and a buffer is renamed
+//! together with its process. Dead contents ([`Reductions::forget`]): only memory is blanked, never
+//! a buffer, so each register holds its contents or nothing, and a read of nothing is a violation.
+//! The other reductions do not know buffers, and are off.
 
 use std::fmt;
 use std::str::FromStr;
@@ -144,7 +118,6 @@ const DATA: u32 = ORDERED - 1;
 pub struct Buffers(pub(super) Vec<Vec<Pending>>);
 
 impl Buffers {
-    /// Empty ones.
     pub fn new(model: MemoryModel, processes: usize) -> Self {
         let buffers = if model == MemoryModel::Sc { 0 } else { processes };
         Buffers(vec![Vec::new(); buffers])
@@ -308,7 +281,13 @@ impl Stepper {
     pub(super) fn reach(&mut self, state: &mut State, p: usize, place: usize) {
         let Pending { register, value, .. } = state.buffers.0[p].remove(place);
         let old = register.map_or(Val::UNDEF, |register| state.memory[register]);
-        self.record(p, What::Reaches { register, old, new: value });
+        let object = |object: usize| self.names.objects[object];
+        let what = What::Reaches {
+            register: register.map(|register| self.layout.renamed(register, object)),
+            old: old.map(object),
+            new: value.map(object),
+        };
+        self.record(p, what);
         if let Some(register) = register {
             state.memory[register] = value;
         }

@@ -120,7 +120,6 @@ impl<V> Operation<V> {
 }
 
 impl Operation {
-    /// The contents of the register after this, if this writes.
     pub(crate) fn written(self, held: Word) -> Option<Word> {
         let add = |delta, bits| match held {
             Word::Number(held) => Ok::<_, Infallible>(Word::Number(sum(held, delta, bits))),
@@ -131,7 +130,6 @@ impl Operation {
     }
 }
 
-/// The sum of two numbers of so many bits.
 pub(crate) fn sum(a: u64, b: u64, bits: u32) -> u64 {
     a.wrapping_add(b) & (u64::MAX >> (64 - bits))
 }
@@ -154,7 +152,6 @@ pub enum Cue<V = Word> {
 }
 
 impl<V> Cue<V> {
-    /// The same cue with another value.
     pub(crate) fn map<W>(self, f: impl FnOnce(V) -> W) -> Cue<W> {
         match self {
             Cue::Done => Cue::Done,
@@ -388,82 +385,51 @@ fn is_coroutine() -> bool {
     with(|context| matches!(context, Context::Coroutine(..)))
 }
 
-/// A read of a flag.
-fn look(register: usize, at: &'static Location<'static>) -> Option<Cue> {
-    operate(register, Operation::Read, Ordering::Acquire, at)
-}
-
-/// Waits until a flag holds `value`. This is one blocking step for an explorer, and single counted
-/// reads for a meter.
-pub(super) fn wait_for(register: usize, value: Word, at: &'static Location<'static>) {
-    if is_coroutine() && !is_explored() {
-        await_until(|| look(register, at) == Some(Cue::Value(value)), at);
-    } else {
-        operate(register, Operation::WaitFor(value), Ordering::Acquire, at);
-    }
-}
-
-/// The same, unless the process withdraws. Returns whether the flag holds `value`.
-pub(super) fn wait_unless(register: usize, value: Word, at: &'static Location<'static>) -> bool {
+/// Waits on a register, unless the process withdraws, and returns the answer. This is one blocking
+/// step for an explorer, and single counted reads for a meter.
+pub(super) fn wait(
+    register: usize,
+    operation: Operation,
+    at: &'static Location<'static>,
+) -> Option<Cue> {
     if is_explored() {
-        let wait = Operation::WaitUnless(value);
-        return operate(register, wait, Ordering::Acquire, at) == Some(Cue::Waited(true));
+        return operate(register, operation, Ordering::Acquire, at);
     }
-    look_until(register, |held| held == value, at).is_some()
-}
-
-/// Waits until a register holds another value than `value`, and returns that, unless the process
-/// withdraws.
-pub(super) fn wait_other(
-    register: usize,
-    value: Word,
-    at: &'static Location<'static>,
-) -> Option<Word> {
-    if !is_explored() {
-        return look_until(register, |held| held != value, at);
-    }
-    match operate(register, Operation::WaitOther(value), Ordering::Acquire, at) {
-        Some(Cue::Value(held)) => Some(held),
+    let look = || match operate(register, Operation::Read, Ordering::Acquire, at) {
+        Some(Cue::Value(held)) if !operation.waits_on(&held) => Some(operation.answer(held)),
         _ => None,
-    }
+    };
+    rounds(operation.may_withdraw(), look, at)
 }
 
-/// Reads a register, one read at a time, until it holds `enough`. Returns the value, unless the
-/// process withdraws.
-fn look_until(
-    register: usize,
-    enough: impl Fn(Word) -> bool,
+/// Repeats `round` until it has a result, unless the process withdraws.
+fn rounds<T>(
+    may_withdraw: bool,
+    round: impl Fn() -> Option<T>,
     at: &'static Location<'static>,
-) -> Option<Word> {
+) -> Option<T> {
     while is_coroutine() {
         ask(Suspension::RoundBegins(at));
-        let held = match look(register, at) {
-            Some(Cue::Value(held)) if enough(held) => Some(held),
-            _ => None,
-        };
+        let found = round();
         // Before the round ends, because there the process goes to sleep.
-        let gives_up = held.is_none() && ask(Suspension::MayWithdraw) == Some(Cue::Waited(false));
-        if gives_up {
+        if found.is_none()
+            && may_withdraw
+            && ask(Suspension::MayWithdraw) == Some(Cue::Waited(false))
+        {
             return None;
         }
-        ask(Suspension::RoundEnds(held.is_some()));
-        if held.is_some() {
-            return held;
+        ask(Suspension::RoundEnds(found.is_some()));
+        if found.is_some() {
+            return found;
         }
     }
-    panic!("waiting while a lock is set up or dropped")
+    let found = round();
+    assert!(found.is_some(), "waiting while a lock is set up or dropped");
+    found
 }
 
 pub(super) fn await_until(condition: impl Fn() -> bool, at: &'static Location<'static>) {
-    while is_coroutine() {
-        ask(Suspension::RoundBegins(at));
-        let holds = condition();
-        ask(Suspension::RoundEnds(holds));
-        if holds {
-            return;
-        }
-    }
-    assert!(condition(), "waiting while a lock is set up or dropped");
+    rounds(false, || condition().then_some(()), at);
 }
 
 pub(super) fn forget(register: usize) {

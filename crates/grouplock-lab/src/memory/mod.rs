@@ -146,7 +146,11 @@ impl<T: Value> Register<T> for SimRegister<T> {
     /// The explorer or the scheduler decides, and `give_up` is not called.
     #[track_caller]
     fn await_other(&self, value: T, _: Ordering, _: GiveUp<'_>) -> Option<T> {
-        context::wait_other(self.id, value.word(), Location::caller()).map(T::from_word)
+        let wait = Operation::WaitOther(value.word());
+        match context::wait(self.id, wait, Location::caller())? {
+            Cue::Value(held) => Some(T::from_word(held)),
+            _ => None,
+        }
     }
 
     fn forget(&self) {
@@ -177,13 +181,14 @@ impl Flag for SimFlag {
 
     #[track_caller]
     fn wait_for(&self, value: bool) {
-        context::wait_for(self.0.id, value.word(), Location::caller());
+        context::wait(self.0.id, Operation::WaitFor(value.word()), Location::caller());
     }
 
     /// The explorer or the scheduler decides, and `give_up` is not called.
     #[track_caller]
     fn wait_unless(&self, value: bool, _: GiveUp<'_>) -> bool {
-        context::wait_unless(self.0.id, value.word(), Location::caller())
+        let wait = Operation::WaitUnless(value.word());
+        context::wait(self.0.id, wait, Location::caller()) == Some(Cue::Waited(true))
     }
 
     #[track_caller]

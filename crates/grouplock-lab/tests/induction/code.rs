@@ -74,7 +74,7 @@ impl Code {
             Obs::Value(value) => Obs::Value(self.observed(&mut known, value)),
             other => other,
         };
-        let edge = self.0.edge(place.local, obs).map_err(|trouble| format!("{trouble:?}"))?;
+        let edge = self.0.edge(place.local, obs)?;
         if let Some(message) = &edge.panic {
             return Err(message.clone());
         }
