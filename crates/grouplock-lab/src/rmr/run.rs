@@ -36,8 +36,6 @@ impl Case {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sessions {
-    /// All processes request the same session.
-    One,
     /// Each process has its own session.
     Own,
     /// Each process has one of this number of sessions, and shares it with others.
@@ -49,7 +47,7 @@ pub(crate) enum Sessions {
 impl fmt::Display for Sessions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Sessions::One => f.write_str("one session"),
+            Sessions::Drawn(1) => f.write_str("one session"),
             Sessions::Own => f.write_str("a session each"),
             Sessions::Fixed(count) => write!(f, "one of {count} sessions each"),
             Sessions::Drawn(count) => write!(f, "{count} sessions"),
@@ -94,7 +92,6 @@ impl Workload {
     /// The session of a passage: from one.
     pub(crate) fn session(&self, process: usize, passage: usize) -> u64 {
         match self.sessions {
-            Sessions::One => 1,
             Sessions::Own => process as u64 + 1,
             Sessions::Fixed(count) => process as u64 % count + 1,
             Sessions::Drawn(count) => self.draw(process, passage, 0).u64(1..=count),
