@@ -69,7 +69,7 @@ pub struct Bounds(PerModel<u64>);
 impl Bounds {
     /// The bound by `model`.
     pub fn of(self, model: Model) -> u64 {
-        self.0[model.index()]
+        self.0[model as usize]
     }
 }
 
@@ -98,8 +98,6 @@ pub fn bounds(name: &str) -> Result<Option<Bounds>, RmrError> {
         None => [0; 4],
     };
     let subject = all.iter().find(|subject| subject.name == name);
-    // An ideal latch is no lock whose cost could be added.
-    let subject = subject.filter(|subject| !subject.dies);
     let search = subject.and_then(|subject| PathSearch::of(subject, inner, PROCESSES).ok());
     Ok(search.map(|search| Bounds(search.passage)))
 }
@@ -113,9 +111,6 @@ pub fn bounds_of(subject: &Subject) -> Option<Bounds> {
 /// were.
 #[doc(hidden)]
 pub fn bounds_with(subject: &Subject, processes: usize) -> Option<(Bounds, usize, usize)> {
-    if subject.dies {
-        return None;
-    }
     let search = PathSearch::of(subject, [0; 4], processes).ok()?;
     Some((Bounds(search.passage), search.longest.len(), search.cells.len()))
 }
@@ -230,7 +225,8 @@ impl PathSearch {
     ) -> Result<PathSearch, Unproven> {
         // Sessions that index an array are not only compared.
         let indexed = matches!(subject.claims.sessions, Limit::Fixed(_));
-        if subject.claims.processes != Limit::None || indexed {
+        // An ideal latch is no lock whose cost could be added.
+        if subject.claims.processes != Limit::None || indexed || subject.dies {
             return Err(Unproven);
         }
         let (automaton, first) = Automaton::new(subject, processes);

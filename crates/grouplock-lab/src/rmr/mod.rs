@@ -193,7 +193,7 @@ pub fn measure(
             max: *max,
             mean: survey.mean(model),
             amortised: (lock.withdraws || lock.claims.rmr_cc.amortised)
-                .then(|| survey.amortised[model.index()]),
+                .then(|| survey.amortised[model as usize]),
             by_point_contention: survey.by_point.of(model),
             by_interval_contention: survey.by_interval.of(model),
             passages: survey.passages,

@@ -64,10 +64,6 @@ impl Model {
             Model::Dsm => "dsm",
         }
     }
-
-    pub(crate) const fn index(self) -> usize {
-        self as usize
-    }
 }
 
 impl fmt::Display for Model {
@@ -132,9 +128,9 @@ pub struct Caches {
     owners: Vec<Option<u16>>,
 }
 
-const CC: usize = Model::Cc.index();
-const BACK: usize = Model::CcWriteBack.index();
-const THROUGH: usize = Model::CcWriteThrough.index();
+const CC: usize = Model::Cc as usize;
+const BACK: usize = Model::CcWriteBack as usize;
+const THROUGH: usize = Model::CcWriteThrough as usize;
 
 impl Caches {
     /// Empty caches for registers at `homes`.
