@@ -7,7 +7,7 @@ use super::dossier::{Algorithm, Broken, Dossier, Exploration};
 use super::table::{Cell, Support};
 use crate::explore::Verdict;
 use crate::property::Property;
-use crate::rmr::{fit, rounded_up};
+use crate::rmr::{Model, fit, growth, rounded_up};
 
 /// An algorithm with all its variants: over an ideal lock, and over its shipped lock.
 pub(super) struct Case<'a> {
@@ -136,61 +136,54 @@ impl<'a> Case<'a> {
 
     pub(super) fn space(&self) -> Cell {
         let claimed = self.claims().space;
+        let cell = Cell::unmeasured(claimed.to_string());
         let points = &self.shipped.registers;
-        match (points.last(), suggested(points)) {
-            (Some((processes, registers)), Some(grows)) => Cell {
+        match (points.last(), fit(points)) {
+            (None, _) | (_, Growth::NotStated) => cell,
+            (Some((processes, registers)), grows) => Cell {
                 measured: grows.to_string(),
                 how: format!("counted up to {processes} processes (registers: {registers})"),
-                support: support(claimed, grows),
-                ..Cell::unmeasured(claimed.to_string())
+                support: supported(claimed, grows),
+                ..cell
             },
-            _ => Cell::unmeasured(claimed.to_string()),
         }
     }
 
-    pub(super) fn rmr(&self, model: &str, claimed: Bound) -> Cell {
+    pub(super) fn rmr(&self, model: Model, claimed: Bound) -> Cell {
         let cell = Cell::unmeasured(claimed.to_string());
-        let of = |name: &str| {
-            let points =
-                self.dossier.rmr.iter().filter(|p| p.algorithm == name && p.model == model);
-            points.collect::<Vec<_>>()
+        let of = |name: &&str| {
+            let points = self.dossier.rmr.iter();
+            points.filter(|p| p.algorithm == *name && p.model == model).collect::<Vec<_>>()
         };
         // The shipped variant counts. If it was not measured, its parts count.
-        let points = self.names.iter().rev().map(|name| of(name)).find(|points| !points.is_empty());
+        let points = self.names.iter().rev().map(of).find(|points| !points.is_empty());
         let Some(points) = points else { return cell };
-        let Some(last) = points.iter().map(|point| point.processes).max() else { return cell };
+        let last = points.iter().map(|point| point.processes).max().unwrap_or(0);
         let found = points.iter().map(|point| point.max).max().unwrap_or(0);
-        let sampled = format!("sampled to {last} processes");
-        let (measured, how, support) = if let Some(least) = self.breaks() {
+        let (how, grows) = (format!("sampled to {last} processes"), growth(&points, claimed));
+        let support = supported(claimed.claimed, grows);
+        if let Some(least) = self.breaks() {
             // The costs at other sizes do not show that the lock works.
             let measured = format!("breaks with {} processes", least.processes);
-            (measured, least.because.clone(), Support::Partly)
-        } else if let Some(bound) = points.iter().find_map(|point| point.bound) {
+            return Cell { measured, how: least.because.clone(), support: Support::Partly, ..cell };
+        }
+        if let Some(bound) = points.iter().find_map(|point| point.bound) {
             let measured = format!("O(1), at most {bound}; largest found {found}");
-            let how = format!("proven for any number of processes; {sampled}");
-            (measured, how, support(claimed.claimed, Growth::Constant))
-        } else if points.iter().any(|point| point.remote_spinning) {
-            let measured = "∞: waits on remote memory".to_owned();
-            (measured, sampled, support(claimed.claimed, Growth::Unbounded))
+            let how = format!("proven for any number of processes; {how}");
+            return Cell { measured, how, support, ..cell };
+        }
+        let told = match grows {
+            Growth::NotStated => String::new(),
+            grows => format!("{}, ", Bound { claimed: grows, ..claimed }),
+        };
+        let measured = if grows == Growth::Unbounded {
+            "∞: waits on remote memory".to_owned()
         } else if claimed.amortised {
-            let means = points.iter().filter_map(|point| Some((point.processes, point.amortised?)));
-            let means: Vec<_> = means.map(|(n, mean)| (n, rounded_up(mean))).collect();
-            let most = means.iter().map(|&(_, mean)| mean).max().unwrap_or(0);
-            let grows = suggested(&means);
-            let told = grows.map_or_else(String::new, |grows| format!("{grows} amortised, "));
-            let measured =
-                format!("{told}at most {most} on the mean of a run, largest passage {found}");
-            let support = grows.map_or(Support::Partly, |g| support(claimed.claimed, g));
-            (measured, sampled, support)
+            let most = points.iter().filter_map(|point| point.amortised).map(rounded_up).max();
+            let most = most.unwrap_or(0);
+            format!("{told}at most {most} on the mean of a run, largest passage {found}")
         } else {
-            let sizes: Vec<_> = points.iter().map(|point| (point.processes, point.max)).collect();
-            match suggested(&sizes) {
-                Some(grows) => {
-                    let measured = format!("{grows}, largest found {found}");
-                    (measured, sampled, support(claimed.claimed, grows))
-                }
-                None => (format!("largest found {found}"), sampled, Support::Partly),
-            }
+            format!("{told}largest found {found}")
         };
         Cell { measured, how, support, ..cell }
     }
@@ -298,14 +291,10 @@ impl Evidence<'_> {
     }
 }
 
-/// The growth that fits `points`, if there are enough points.
-fn suggested(points: &[(usize, u64)]) -> Option<Growth> {
-    Some(fit(points)).filter(|&growth| growth != Growth::NotStated)
-}
-
-fn support(claimed: Growth, measured: Growth) -> Support {
-    match claimed {
-        Growth::NotStated => Support::Supported,
+fn supported(claimed: Growth, measured: Growth) -> Support {
+    match (claimed, measured) {
+        (_, Growth::NotStated) => Support::Partly,
+        (Growth::NotStated, _) => Support::Supported,
         _ if measured <= claimed => Support::Supported,
         _ => Support::Refuted,
     }

@@ -12,7 +12,7 @@ use crate::explore::{CheckError, Outcome, StepBound, Verdict, check};
 use crate::memory::context;
 use crate::property::{Properties, Property};
 use crate::registry::{self, UnknownName};
-use crate::rmr::{self, Measurement, RmrError};
+use crate::rmr::{self, Measurement, Model, RmrError};
 use crate::subject::Subject;
 use crate::trace::Step;
 
@@ -28,7 +28,7 @@ pub struct Dossier {
     /// What was explored.
     pub explorations: Vec<Exploration>,
     /// Remote memory references that were counted.
-    pub rmr: Vec<RmrPoint>,
+    pub rmr: Vec<Measurement>,
     /// Algorithms that broke while they were measured.
     pub broken: Vec<Broken>,
     /// Mutants, and the results of their explorations.
@@ -128,43 +128,6 @@ pub struct Exploration {
     pub trace: Vec<Step>,
 }
 
-/// Remote memory references of one algorithm at one size.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct RmrPoint {
-    /// The algorithm's name.
-    pub algorithm: String,
-    /// The rule they are counted by: `cc`, `cc-write-back`, `cc-write-through` or `dsm`.
-    pub model: String,
-    /// How many processes.
-    pub processes: usize,
-    /// The largest cost of a passage that was found.
-    pub max: u64,
-    /// The mean of all passages.
-    pub mean: f64,
-    /// If waiters can withdraw: the largest mean over all requests of one run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub amortised: Option<f64>,
-    /// Whether a process waited by reading remote memory repeatedly: then the cost has no bound.
-    pub remote_spinning: bool,
-    /// What a passage costs at most, for any number of processes, if that is proven.
-    pub bound: Option<u64>,
-}
-
-impl RmrPoint {
-    fn of(measured: Measurement, bounds: Option<rmr::Bounds>) -> Self {
-        RmrPoint {
-            bound: bounds.map(|bounds| bounds.of(measured.model)),
-            algorithm: measured.algorithm,
-            model: measured.model.to_string(),
-            processes: measured.processes,
-            max: measured.max,
-            mean: measured.mean,
-            amortised: measured.amortised,
-            remote_spinning: measured.remote_spinning,
-        }
-    }
-}
-
 /// Why a dossier cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -217,9 +180,10 @@ impl Dossier {
             for &processes in sizes {
                 tell(name, processes);
                 match rmr::measure(name, processes, options) {
-                    Ok(measured) => {
-                        self.rmr.extend(measured.into_iter().map(|m| RmrPoint::of(m, bounds)));
-                    }
+                    Ok(measured) => self.rmr.extend(measured.into_iter().map(|found| {
+                        let bound = bounds.map(|bounds| bounds.of(found.model));
+                        Measurement { bound, ..found }
+                    })),
                     Err(RmrError::Capacity(..)) => {}
                     Err(error @ RmrError::Broken { .. }) => {
                         let (algorithm, because) = (name.to_owned(), error.to_string());
@@ -230,6 +194,22 @@ impl Dossier {
             }
         }
         Ok(())
+    }
+
+    /// What was counted for this algorithm at this size.
+    pub(super) fn counted(
+        &self,
+        algorithm: &str,
+        model: Model,
+        processes: usize,
+    ) -> Option<&Measurement> {
+        let mut of = self.rmr.iter().filter(|m| m.algorithm == algorithm && m.model == model);
+        of.find(|measured| measured.processes == processes)
+    }
+
+    /// Whether this algorithm broke at this size.
+    pub(super) fn breaks(&self, algorithm: &str, processes: usize) -> bool {
+        self.broken.iter().any(|it| it.algorithm == algorithm && it.processes == processes)
     }
 
     /// Adds an earlier exploration. The property that it found violated counts as checked.

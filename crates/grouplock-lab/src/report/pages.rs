@@ -21,6 +21,7 @@ use super::dossier::{Algorithm, Dossier, size};
 use super::grouped;
 use crate::explore::Verdict;
 use crate::property::{Properties, Property};
+use crate::rmr::Model;
 
 const OPEN: &str = "<!-- evidence: ";
 const CLOSE: &str = "<!-- end of evidence -->";
@@ -223,35 +224,22 @@ fn references(evidence: &Dossier, names: &[&str]) -> Option<String> {
     head.push("proven for any number".to_owned());
     let mut rows = Vec::new();
     for algorithm in evidence.algorithms.iter().filter(|a| is_named(&a.name, names)) {
-        for model in ["cc", "dsm"] {
-            let of = |size: usize| {
-                let points = evidence.rmr.iter();
-                points
-                    .filter(|p| p.algorithm == algorithm.name && p.model == model)
-                    .find(|p| p.processes == size)
-            };
-            if !sizes.iter().any(|&size| of(size).is_some()) {
+        for model in [Model::Cc, Model::Dsm] {
+            let of = |&size: &usize| evidence.counted(&algorithm.name, model, size);
+            if !sizes.iter().any(|size| of(size).is_some()) {
                 continue;
             }
-            let mut row = vec![format!("`{}`", algorithm.name), model.to_uppercase()];
-            row.extend(sizes.iter().map(|&size| {
-                let broken = evidence.broken.iter();
-                match of(size) {
-                    Some(point) if point.remote_spinning => "∞".to_owned(),
-                    Some(point) => {
-                        let mean = point.amortised.map(|mean| format!(" ({mean:.1})"));
-                        grouped(point.max, ',') + &mean.unwrap_or_default()
-                    }
-                    None if broken
-                        .clone()
-                        .any(|b| b.algorithm == algorithm.name && b.processes == size) =>
-                    {
-                        "breaks".to_owned()
-                    }
-                    None => String::new(),
+            let mut row = vec![format!("`{}`", algorithm.name), model.name().to_uppercase()];
+            row.extend(sizes.iter().map(|size| match of(size) {
+                Some(point) if point.remote_spinning => "∞".to_owned(),
+                Some(point) => {
+                    let mean = point.amortised.map(|mean| format!(" ({mean:.1})"));
+                    grouped(point.max, ',') + &mean.unwrap_or_default()
                 }
+                None if evidence.breaks(&algorithm.name, *size) => "breaks".to_owned(),
+                None => String::new(),
             }));
-            let bound = sizes.iter().find_map(|&size| of(size)?.bound);
+            let bound = sizes.iter().find_map(|size| of(size)?.bound);
             row.push(bound.map_or_else(String::new, |bound| bound.to_string()));
             rows.push(row);
         }

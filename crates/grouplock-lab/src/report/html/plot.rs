@@ -2,7 +2,9 @@
 //! is level, N has slope one.
 
 use super::{E, each, table};
-use crate::report::dossier::{Broken, Dossier, RmrPoint};
+use crate::report::dossier::Dossier;
+use crate::rmr::model::PerModel;
+use crate::rmr::{Measurement, Model};
 
 const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 340.0;
@@ -13,12 +15,12 @@ const BOTTOM: f64 = 44.0;
 /// The number of colours for lines. Further lines share them and are dashed.
 const COLOURS: usize = 8;
 
-/// The models of counting, and their names here.
-const MODELS: [(&str, &str); 4] = [
-    ("cc", "Cache-coherent (CC)"),
-    ("cc-write-back", "CC, write-back"),
-    ("cc-write-through", "CC, every write counts"),
-    ("dsm", "Distributed shared memory (DSM)"),
+/// The titles of the plots.
+const TITLES: PerModel<&str> = [
+    "Cache-coherent (CC)",
+    "CC, write-back",
+    "CC, every write counts",
+    "Distributed shared memory (DSM)",
 ];
 
 pub(super) fn section(dossier: &Dossier) -> String {
@@ -36,11 +38,8 @@ pub(super) fn section(dossier: &Dossier) -> String {
 aria-hidden="true"><line class="line l{colour}{dash}" x1="1" x2="25" y1="5" y2="5"/></svg>{name}</button>"#
         )
     });
-    let plots = each(distinct(dossier.rmr.iter().map(|point| &*point.model)), |model| {
-        let title = MODELS.iter().find(|(name, _)| *name == model).map_or(model, |known| known.1);
-        let points: Vec<_> = dossier.rmr.iter().filter(|point| point.model == model).collect();
-        plot(title, &points, &names, &dossier.broken)
-    });
+    let models = distinct(dossier.rmr.iter().map(|point| point.model));
+    let plots = each(models, |model| plot(dossier, model, &names));
     let broken = each(&dossier.broken, |broken| {
         format!("<p class=\"lead\">✗ {}.</p>\n", E(&broken.because))
     });
@@ -101,7 +100,8 @@ impl Scale {
     }
 }
 
-fn plot(title: &str, points: &[&RmrPoint], names: &[&str], broken: &[Broken]) -> String {
+fn plot(dossier: &Dossier, model: Model, names: &[&str]) -> String {
+    let points: Vec<_> = dossier.rmr.iter().filter(|point| point.model == model).collect();
     let x = Scale::new(points.iter().map(|p| p.processes as f64), LEFT + 8.0, WIDTH - RIGHT - 8.0);
     let counts = points.iter().map(|p| p.max as f64 * 1.15);
     let y = Scale::new(counts.chain([1.0]), HEIGHT - BOTTOM, TOP);
@@ -111,10 +111,10 @@ fn plot(title: &str, points: &[&RmrPoint], names: &[&str], broken: &[Broken]) ->
     let lines = each(names.iter().enumerate(), |(i, name)| {
         let mut line: Vec<_> = points.iter().filter(|point| point.algorithm == *name).collect();
         line.sort_by_key(|point| point.processes);
-        let at = |point: &RmrPoint| (x.at(point.processes as f64), y.at(point.max as f64));
+        let at = |point: &Measurement| (x.at(point.processes as f64), y.at(point.max as f64));
         let (colour, dash) = look(i);
         let dots = each(&line, |point| {
-            let RmrPoint { processes, max, mean, remote_spinning, .. } = point;
+            let Measurement { processes, max, mean, remote_spinning, .. } = point;
             let [spins, hollow] =
                 if *remote_spinning { [", waits on remote memory", " hollow"] } else { [""; 2] };
             let tip =
@@ -133,7 +133,7 @@ data-tip="{tip}"><title>{tip}</title></circle>"#
 "#
         )
     });
-    let (title, numbers) = (E(title), numbers(points, names, sizes, broken));
+    let (title, numbers) = (TITLES[model as usize], numbers(dossier, model, names, sizes));
     format!(
         r#"<figure class="plot"><figcaption>{title}</figcaption><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img"
 aria-label="{title}: remote references per passage by number of processes">
@@ -170,27 +170,19 @@ passage</text>
 }
 
 /// The same as numbers, for readers who cannot see or hover.
-fn numbers(
-    points: &[&RmrPoint],
-    names: &[&str],
-    mut sizes: Vec<usize>,
-    broken: &[Broken],
-) -> String {
-    sizes.extend(broken.iter().map(|broken| broken.processes));
+fn numbers(dossier: &Dossier, model: Model, names: &[&str], mut sizes: Vec<usize>) -> String {
+    sizes.extend(dossier.broken.iter().map(|broken| broken.processes));
     sizes.sort_unstable();
     sizes.dedup();
     let cell = |text: String| format!(r#"<td class="number">{text}</td>"#);
     let rows = each(names, |name| {
-        let Some(any) = points.iter().find(|point| point.algorithm == *name) else {
-            return String::new();
-        };
+        let of = |&size: &usize| dossier.counted(name, model, size);
+        let Some(any) = sizes.iter().find_map(of) else { return String::new() };
         let costs = each(&sizes, |size| {
-            let point = points.iter().find(|p| p.algorithm == *name && p.processes == *size);
-            let breaks = broken.iter().any(|b| b.algorithm == *name && b.processes == *size);
-            cell(match point {
+            cell(match of(size) {
                 Some(point) if point.remote_spinning => format!("∞ {}", point.max),
                 Some(point) => point.max.to_string(),
-                None if breaks => "✗ breaks".to_owned(),
+                None if dossier.breaks(name, *size) => "✗ breaks".to_owned(),
                 None => "–".to_owned(),
             })
         });
