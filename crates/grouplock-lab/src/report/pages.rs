@@ -12,6 +12,7 @@
 //! | `mutants NAME…` | the mutants of these texts, or all |
 
 use std::borrow::Borrow;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use grouplock_algorithms::claims::{Claim, Kind};
@@ -216,9 +217,7 @@ fn checked_up_to(evidence: &Dossier, algorithm: &Algorithm, property: Property) 
 }
 
 fn references(evidence: &Dossier, names: &[&str]) -> Option<String> {
-    let mut sizes: Vec<usize> = evidence.rmr.iter().map(|point| point.processes).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
+    let sizes: BTreeSet<usize> = evidence.rmr.iter().map(|point| point.processes).collect();
     let mut head = vec!["lock".to_owned(), "model".to_owned()];
     head.extend(sizes.iter().map(|size| format!("{size} processes")));
     head.push("proven for any number".to_owned());

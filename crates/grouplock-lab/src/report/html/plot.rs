@@ -1,7 +1,9 @@
 //! Remote memory references against the number of processes, both on logarithmic scales: a constant
 //! is level, N has slope one.
 
-use super::{E, each, table};
+use std::collections::BTreeSet;
+
+use super::{each, escaped, table};
 use crate::report::dossier::Dossier;
 use crate::rmr::model::PerModel;
 use crate::rmr::{Measurement, Model};
@@ -30,18 +32,25 @@ pub(super) fn section(dossier: &Dossier) -> String {
 "#
         .to_owned();
     }
-    let names = distinct(dossier.rmr.iter().map(|point| &*point.algorithm));
+    // In the order of their first points.
+    let mut names: Vec<&str> = Vec::new();
+    for point in &dossier.rmr {
+        if !names.contains(&&*point.algorithm) {
+            names.push(&point.algorithm);
+        }
+    }
     let legend = each(names.iter().enumerate(), |(i, name)| {
-        let ((colour, dash), name) = (look(i), E(name));
+        let ((colour, dash), name) = (look(i), escaped(name));
         format!(
             r#"<button type="button" aria-pressed="false" data-series="{i}"><svg width="26" height="10"
 aria-hidden="true"><line class="line l{colour}{dash}" x1="1" x2="25" y1="5" y2="5"/></svg>{name}</button>"#
         )
     });
-    let models = distinct(dossier.rmr.iter().map(|point| point.model));
+    let counted = |model: &Model| dossier.rmr.iter().any(|point| point.model == *model);
+    let models = Model::ALL.into_iter().filter(counted);
     let plots = each(models, |model| plot(dossier, model, &names));
     let broken = each(&dossier.broken, |broken| {
-        format!("<p class=\"lead\">✗ {}.</p>\n", E(&broken.because))
+        format!("<p class=\"lead\">✗ {}.</p>\n", escaped(&broken.because))
     });
     format!(
         r#"<section id="rmr"><h2>Remote memory references</h2>
@@ -54,17 +63,6 @@ any N stands with the numbers. Choose an algorithm in the legend to set it apart
 {broken}</section>
 "#
     )
-}
-
-/// Each element once, in the order of its first occurrence.
-fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
-    let mut seen = Vec::new();
-    all.for_each(|next| {
-        if !seen.contains(&next) {
-            seen.push(next);
-        }
-    });
-    seen
 }
 
 /// The colour of the line of the `i`th algorithm, and whether it is dashed.
@@ -105,8 +103,7 @@ fn plot(dossier: &Dossier, model: Model, names: &[&str]) -> String {
     let x = Scale::new(points.iter().map(|p| p.processes as f64), LEFT + 8.0, WIDTH - RIGHT - 8.0);
     let counts = points.iter().map(|p| p.max as f64 * 1.15);
     let y = Scale::new(counts.chain([1.0]), HEIGHT - BOTTOM, TOP);
-    let mut sizes = distinct(points.iter().map(|point| point.processes));
-    sizes.sort_unstable();
+    let sizes: BTreeSet<_> = points.iter().map(|point| point.processes).collect();
     let axes = axes(&x, &y, &sizes);
     let lines = each(names.iter().enumerate(), |(i, name)| {
         let mut line: Vec<_> = points.iter().filter(|point| point.algorithm == *name).collect();
@@ -117,8 +114,9 @@ fn plot(dossier: &Dossier, model: Model, names: &[&str]) -> String {
             let Measurement { processes, max, mean, remote_spinning, .. } = point;
             let [spins, hollow] =
                 if *remote_spinning { [", waits on remote memory", " hollow"] } else { [""; 2] };
-            let tip =
-                E(format!("{name}, N = {processes}: largest found {max}, mean {mean:.1}{spins}"));
+            let tip = escaped(format!(
+                "{name}, N = {processes}: largest found {max}, mean {mean:.1}{spins}"
+            ));
             let (cx, cy) = at(point);
             format!(
                 r#"<circle class="dot l{colour}{hollow}" cx="{cx:.1}" cy="{cy:.1}" r="3.5"
@@ -142,7 +140,7 @@ aria-label="{title}: remote references per passage by number of processes">
     )
 }
 
-fn axes(x: &Scale, y: &Scale, sizes: &[usize]) -> String {
+fn axes(x: &Scale, y: &Scale, sizes: &BTreeSet<usize>) -> String {
     let (base, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
     let decades = (0..7).map(|decade| 10_f64.powi(decade));
     let ticks = decades.flat_map(|decade| [1.0, 2.0, 5.0].map(|digit| digit * decade));
@@ -170,10 +168,8 @@ passage</text>
 }
 
 /// The same as numbers, for readers who cannot see or hover.
-fn numbers(dossier: &Dossier, model: Model, names: &[&str], mut sizes: Vec<usize>) -> String {
+fn numbers(dossier: &Dossier, model: Model, names: &[&str], mut sizes: BTreeSet<usize>) -> String {
     sizes.extend(dossier.broken.iter().map(|broken| broken.processes));
-    sizes.sort_unstable();
-    sizes.dedup();
     let cell = |text: String| format!(r#"<td class="number">{text}</td>"#);
     let rows = each(names, |name| {
         let of = |&size: &usize| dossier.counted(name, model, size);
@@ -187,7 +183,7 @@ fn numbers(dossier: &Dossier, model: Model, names: &[&str], mut sizes: Vec<usize
             })
         });
         let bound = cell(any.bound.map_or("–".to_owned(), |bound| format!("≤ {bound}")));
-        let name = E(name);
+        let name = escaped(name);
         format!(r#"<tr><th scope="row"><code>{name}</code></th>{costs}{bound}</tr>"#)
     });
     let sizes = sizes.iter().map(ToString::to_string);
