@@ -3,8 +3,7 @@
 use std::fmt::Write as _;
 
 use grouplock_algorithms::Claims;
-use grouplock_algorithms::claims::{Bound, Kind};
-use serde::ser::SerializeMap;
+use grouplock_algorithms::claims::Kind;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::plan::Task;
@@ -298,17 +297,15 @@ fn or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Step>, D::E
 }
 
 fn write_claims<S: Serializer>(claims: &Claims, serializer: S) -> Result<S::Ok, S::Error> {
-    let mut map = serializer.serialize_map(None)?;
-    map.serialize_entry("source", claims.source)?;
-    map.serialize_entry("kind", if claims.kind == Kind::Group { "group" } else { "mutual" })?;
-    for property in Property::CLAIMABLE {
-        map.serialize_entry(property.name(), &property.claim(claims).to_string())?;
-    }
-    let bound = |bound: &Bound| bound.to_string();
-    map.serialize_entry("rmr-cc", &bound(&claims.rmr_cc))?;
-    map.serialize_entry("rmr-dsm", &bound(&claims.rmr_dsm))?;
-    map.serialize_entry("space", &claims.space.to_string())?;
-    map.serialize_entry("processes", &claims.processes.to_string())?;
-    map.serialize_entry("sessions", &claims.sessions.to_string())?;
-    map.end()
+    let kind = if claims.kind == Kind::Group { "group" } else { "mutual" };
+    let head = [("source", claims.source.to_owned()), ("kind", kind.to_owned())];
+    let properties = Property::CLAIMABLE.map(|p| (p.name(), p.claim(claims).to_string()));
+    let tail = [
+        ("rmr-cc", claims.rmr_cc.to_string()),
+        ("rmr-dsm", claims.rmr_dsm.to_string()),
+        ("space", claims.space.to_string()),
+        ("processes", claims.processes.to_string()),
+        ("sessions", claims.sessions.to_string()),
+    ];
+    serializer.collect_map(head.into_iter().chain(properties).chain(tail))
 }

@@ -97,36 +97,31 @@ fn claims(evidence: &Dossier, names: &[&str]) -> Option<String> {
     // If an algorithm uses another lock, the variant that ships counts.
     let named = evidence.algorithms.iter().filter(|a| is_named(&a.name, names));
     let claims = named.max_by_key(|algorithm| algorithm.name.len())?.claims;
-    let mut cells = vec![(
-        "Kind".to_owned(),
-        if claims.kind == Kind::Group { "group" } else { "mutual" }.to_owned(),
-    )];
+    let kind = if claims.kind == Kind::Group { "group" } else { "mutual" };
+    let mut cells = vec![["Kind".to_owned(), kind.to_owned()]];
     for property in Property::CLAIMABLE {
         let claim = match property.claim(&claims) {
             Claim::NotApplicable => continue,
             Claim::Refuted(_) => "**claimed, refuted**".to_owned(),
             other => other.to_string(),
         };
-        cells.push((title(property), claim));
+        cells.push([title(property), claim]);
     }
     cells.extend([
-        ("RMR per passage, CC".to_owned(), claims.rmr_cc.to_string()),
-        ("RMR per passage, DSM".to_owned(), claims.rmr_dsm.to_string()),
-        ("Shared space".to_owned(), claims.space.to_string()),
-        ("Steps beyond read and write".to_owned(), hardware(claims.primitives)),
-        ("Processes".to_owned(), claims.processes.to_string()),
+        ["RMR per passage, CC".to_owned(), claims.rmr_cc.to_string()],
+        ["RMR per passage, DSM".to_owned(), claims.rmr_dsm.to_string()],
+        ["Shared space".to_owned(), claims.space.to_string()],
+        ["Steps beyond read and write".to_owned(), hardware(claims.primitives)],
+        ["Processes".to_owned(), claims.processes.to_string()],
     ]);
     if claims.kind == Kind::Group {
-        cells.push(("Sessions".to_owned(), claims.sessions.to_string()));
+        cells.push(["Sessions".to_owned(), claims.sessions.to_string()]);
     }
     let half = cells.len().div_ceil(2);
-    let rows: Vec<_> = (0..half)
-        .map(|i| {
-            let (left, right) = (&cells[i], cells.get(i + half));
-            let right = right.cloned().unwrap_or_default();
-            vec![left.0.clone(), left.1.clone(), right.0, right.1]
-        })
-        .collect();
+    cells.resize(2 * half, Default::default());
+    let (left, right) = cells.split_at(half);
+    let rows = left.iter().zip(right).map(|(left, right)| [left.clone(), right.clone()].concat());
+    let rows: Vec<_> = rows.collect();
     markdown(&["property", "claim", "property", "claim"], &rows)
 }
 

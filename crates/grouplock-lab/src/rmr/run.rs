@@ -80,10 +80,6 @@ pub(crate) struct Workload {
 }
 
 impl Workload {
-    pub(crate) fn passages_of(&self, process: usize) -> usize {
-        if process < self.active { self.passages } else { 0 }
-    }
-
     fn draw(&self, process: usize, passage: usize, what: u64) -> fastrand::Rng {
         let place = (process as u64) << 32 ^ (passage as u64) << 2 ^ what;
         fastrand::Rng::with_seed(self.seed ^ place.wrapping_mul(0x9E37_79B9_7F4A_7C15))

@@ -217,7 +217,7 @@ impl World {
                         process.finished += 1;
                         self.tally.add(process.costs, self.crowd.end(p));
                     }
-                    if process.begun < self.workload.passages_of(p) {
+                    if p < self.workload.active && process.begun < self.workload.passages {
                         let session = self.workload.session(p, process.begun);
                         let idle = self.workload.dwell(p, process.begun, false);
                         break Next::Idle(idle, Cue::Request(session));
