@@ -88,8 +88,9 @@ fn markdown(head: &[impl Borrow<str>], rows: &[Vec<String>]) -> Option<String> {
 }
 
 /// Whether `algorithm` is one of `names`, with any lock inside; all are if there are no names.
-fn is_named(algorithm: &str, names: &[&str]) -> bool {
-    names.is_empty() || names.contains(&algorithm) || names.contains(&plain(algorithm))
+pub fn is_named(algorithm: &str, names: &[impl AsRef<str>]) -> bool {
+    let known = [algorithm, plain(algorithm)];
+    names.is_empty() || names.iter().any(|name| known.contains(&name.as_ref()))
 }
 
 /// What the source of the one named algorithm claims, two claims a row.
