@@ -180,7 +180,7 @@ impl Dossier {
                 tell(name, processes);
                 match rmr::measure(name, processes, options) {
                     Ok(measured) => self.rmr.extend(measured.into_iter().map(|found| {
-                        let bound = bounds.map(|bounds| bounds.of(found.model));
+                        let bound = bounds.map(|bounds| bounds[found.model as usize]);
                         Measurement { bound, ..found }
                     })),
                     Err(RmrError::Capacity(..)) => {}

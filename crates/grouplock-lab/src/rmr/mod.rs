@@ -63,12 +63,12 @@ use grouplock_algorithms::CapacityError;
 use grouplock_algorithms::claims::{Bound, Growth};
 use serde::{Deserialize, Serialize};
 
-pub use bound::{Bounds, bounds, bounds_of};
 #[doc(hidden)]
 pub use bound::{PROCESSES, bounds_with};
+pub use bound::{bounds, bounds_of};
 pub use contention::{Contended, Contention};
 pub use fit::fit;
-pub use model::Model;
+pub use model::{Model, PerModel};
 pub use run::Failure;
 
 use crate::memory::context;
@@ -185,15 +185,16 @@ pub fn measure(
     let lock = find(name, processes, options)?;
     let survey = survey::survey(&lock, processes, options)?;
     let measurement = |model: Model| {
+        let at = model as usize;
         let (max, case) = survey.worst(model);
         Measurement {
             algorithm: lock.name.to_owned(),
             model,
             processes,
             max: *max,
-            mean: survey.mean(model),
+            mean: survey.fair_sums[at] as f64 / survey.fair_passages.max(1) as f64,
             amortised: (lock.withdraws || lock.claims.rmr_cc.amortised)
-                .then(|| survey.amortised[model as usize]),
+                .then(|| survey.amortised[at]),
             by_point_contention: survey.by_point.of(model),
             by_interval_contention: survey.by_interval.of(model),
             passages: survey.passages,

@@ -138,7 +138,9 @@ pub(crate) fn run(lock: &Subject, processes: usize, case: &Case) -> Result<Tally
     let joined = joined.expect("it was made before");
     let mut world = World::new(joined, &made, case.workload);
     let mut schedule = case.strategy.start(processes, case.workload.seed);
-    let limit = most_steps(processes, case.workload.passages);
+    // Far more than any of the algorithms takes: a process of the Burns-Lamport lock may be sent
+    // back N² times, and reads the bits of N others each time.
+    let limit = 16 * (processes as u64 + 16).pow(3) * (case.workload.passages as u64 + 1);
     let driven = context::catch_quietly(|| {
         while !world.ready.is_empty() {
             if world.tally.steps >= limit {
@@ -158,10 +160,4 @@ pub(crate) fn run(lock: &Subject, processes: usize, case: &Case) -> Result<Tally
     };
     let (algorithm, schedule) = (lock.name.to_owned(), case.name(lock.claims.kind, processes));
     Err(RmrError::Broken { algorithm, processes, schedule, failure })
-}
-
-/// Far more than any of the algorithms takes: a process of the Burns-Lamport lock may be sent back
-/// N² times, and reads the bits of N others each time.
-fn most_steps(processes: usize, passages: usize) -> u64 {
-    16 * (processes as u64 + 16).pow(3) * (passages as u64 + 1)
 }

@@ -16,8 +16,9 @@ pub(crate) struct Survey {
     worst: PerModel<Option<(u64, Case)>>,
     pub(crate) passages: u64,
     pub(crate) remote_spinning: bool,
-    fair_passages: u64,
-    fair_sums: PerModel<u64>,
+    /// The passages of fair schedules, and the sums of their costs.
+    pub(crate) fair_passages: u64,
+    pub(crate) fair_sums: PerModel<u64>,
     /// The largest costs, by point contention and by interval contention.
     pub(crate) by_point: Largest,
     pub(crate) by_interval: Largest,
@@ -28,11 +29,6 @@ pub(crate) struct Survey {
 impl Survey {
     pub(crate) fn worst(&self, model: Model) -> &(u64, Case) {
         self.worst[model as usize].as_ref().expect("every process makes a passage")
-    }
-
-    /// The mean over the passages of fair schedules.
-    pub(crate) fn mean(&self, model: Model) -> f64 {
-        self.fair_sums[model as usize] as f64 / self.fair_passages.max(1) as f64
     }
 
     pub(crate) fn add(&mut self, case: &Case, tally: &Tally) {
