@@ -180,14 +180,10 @@ fn properties(evidence: &Dossier, names: &[&str]) -> Option<String> {
         .collect();
     let mut head = vec!["property".to_owned()];
     head.extend(algorithms.iter().map(|algorithm| format!("`{}`", algorithm.name)));
-    let rows: Vec<_> = Property::CLAIMABLE
-        .into_iter()
-        .map(|property| {
-            let cells =
-                algorithms.iter().map(|algorithm| checked_up_to(evidence, algorithm, property));
-            [property.name().to_owned()].into_iter().chain(cells).collect()
-        })
-        .collect();
+    let rows = Property::CLAIMABLE.map(|property| {
+        let cells = algorithms.iter().map(|algorithm| checked_up_to(evidence, algorithm, property));
+        [property.name().to_owned()].into_iter().chain(cells).collect()
+    });
     if algorithms.is_empty() { None } else { markdown(&head, &rows) }
 }
 
