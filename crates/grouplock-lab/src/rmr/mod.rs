@@ -56,7 +56,6 @@ pub mod model;
 mod run;
 mod schedule;
 mod survey;
-mod tally;
 mod world;
 
 use grouplock_algorithms::CapacityError;

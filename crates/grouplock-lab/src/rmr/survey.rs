@@ -4,9 +4,8 @@ use grouplock_algorithms::claims::Kind;
 
 use super::contention::Largest;
 use super::model::{Model, PerModel};
-use super::run::{self, Case, Sessions, Withdraws, Workload};
+use super::run::{self, Case, Sessions, Tally, Withdraws, Workload};
 use super::schedule::{Priorities, Strategy};
-use super::tally::Tally;
 use super::{Options, RmrError};
 use crate::subject::Subject;
 

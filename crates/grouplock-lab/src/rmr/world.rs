@@ -7,8 +7,7 @@ use grouplock_algorithms::memory::Word;
 
 use super::contention::Crowd;
 use super::model::{Caches, Effect, PerModel};
-use super::run::Workload;
-use super::tally::Tally;
+use super::run::{Tally, Workload};
 use crate::memory::context::{Access, Blueprint, Cue, Operation, Suspension};
 use crate::memory::running::{Running, recycle, start};
 use crate::subject;
