@@ -181,7 +181,8 @@ impl Arguments {
         }
         if model != MemoryModel::Sc && subject.dies {
             return Err(format!(
-                "--memory {model} is not explored for {name}, whose processes may die; --memory sc is"
+                "--memory {model} is not explored for {name}, whose processes may die; \
+                 --memory sc is"
             ));
         }
         if let Some(property) = task.property {
