@@ -7,7 +7,7 @@ use super::dossier::{Algorithm, Broken, Dossier, Exploration};
 use super::table::{Cell, Support};
 use crate::explore::Verdict;
 use crate::property::Property;
-use crate::rmr::{fit, rounded_up};
+use crate::rmr::{Model, fit, growth, rounded_up};
 
 /// An algorithm with all its variants: over an ideal lock, and over its shipped lock.
 pub(super) struct Case<'a> {
@@ -56,20 +56,13 @@ impl<'a> Case<'a> {
         self.evidence(property).cell(yes_or_no(claim), claim)
     }
 
-    /// The strongest of `properties` that is claimed.
+    /// The strongest of `properties` that is claimed. If none is, the cell says whether even the
+    /// weakest of them, the last, is known to fail.
     pub(super) fn strongest(&self, properties: &[(&str, Property)]) -> Cell {
         let claimed = properties.iter().find(|(_, p)| p.claim(self.claims()).is_claimed());
-        match claimed {
-            None => self.lacks(properties),
-            Some(&(label, property)) => {
-                self.evidence(property).cell(label.to_owned(), property.claim(self.claims()))
-            }
+        if let Some(&(label, property)) = claimed {
+            return self.evidence(property).cell(label.to_owned(), property.claim(self.claims()));
         }
-    }
-
-    /// None of `properties` is claimed. The cell says whether even the weakest of them, the last,
-    /// is known to fail.
-    fn lacks(&self, properties: &[(&str, Property)]) -> Cell {
         let cell = Cell::unmeasured("✗".to_owned());
         let Some(&(label, weakest)) = properties.last() else { return cell };
         let evidence = self.evidence(weakest);
@@ -101,96 +94,93 @@ impl<'a> Case<'a> {
         cell
     }
 
-    fn evidence(&self, property: Property) -> Evidence<'_> {
-        let about = self.dossier.explorations.iter().filter(|exploration| {
-            self.names.contains(&exploration.algorithm.as_str())
-                && exploration.properties.contains(property)
-        });
-        let mut evidence = Evidence { ideal: self.ideal(), ..Evidence::default() };
-        for exploration in about {
-            match exploration.verdict {
-                Verdict::Violated if exploration.violated == Some(property) => {
-                    if evidence.refuted.is_none_or(|other| rank(exploration) < rank(other)) {
-                        evidence.refuted = Some(exploration);
-                    }
-                }
-                // An exploration ends at its first violation, and says nothing about the other
-                // properties.
-                Verdict::Violated => {}
-                Verdict::Holds => evidence.exhausted.push(exploration),
-                Verdict::Limit => {
-                    if evidence.limited.is_none_or(|other| rank(exploration) > rank(other)) {
-                        evidence.limited = Some(exploration);
-                    }
-                }
-            }
-        }
-        evidence.keep_furthest();
-        evidence
+    /// The explorations of all variants.
+    fn explorations(&self) -> impl DoubleEndedIterator<Item = &'a Exploration> {
+        let all = self.dossier.explorations.iter();
+        all.filter(|exploration| self.names.contains(&&*exploration.algorithm))
     }
 
-    /// The name of the variant over an ideal lock, if there is another.
-    fn ideal(&self) -> Option<&str> {
-        (self.names.len() > 1).then(|| self.names[0])
+    /// Whether it was over an ideal lock, and there is a variant over another one.
+    fn is_ideal(&self, exploration: &Exploration) -> bool {
+        self.names.len() > 1 && self.names[0] == exploration.algorithm
+    }
+
+    fn evidence(&self, property: Property) -> Evidence<'_> {
+        let about = |verdict| {
+            let all = self.explorations().filter(move |e| e.verdict == verdict);
+            all.filter(move |e| e.properties.contains(property))
+        };
+        let mut held: Vec<_> = about(Verdict::Holds).collect();
+        // A result for the whole says more than a result over an ideal lock.
+        held.sort_by_key(|exploration| (!self.is_ideal(exploration), rank(exploration)));
+        let mut exhausted: Vec<&Exploration> = Vec::new();
+        for next in held.into_iter().rev() {
+            let (processes, sessions, passages) = rank(next);
+            let covered = exhausted.iter().any(|other| {
+                let (p, s, k) = rank(other);
+                p >= processes && s >= sessions && k >= passages
+            });
+            if !covered {
+                exhausted.push(next);
+            }
+        }
+        // An exploration ends at its first violation, and says nothing about the other properties.
+        let refuted = about(Verdict::Violated).filter(|e| e.violated == Some(property));
+        let refuted = refuted.min_by_key(|exploration| rank(exploration));
+        let limited = about(Verdict::Limit).rev().max_by_key(|exploration| rank(exploration));
+        Evidence { case: self, refuted, exhausted, limited }
     }
 
     pub(super) fn space(&self) -> Cell {
         let claimed = self.claims().space;
+        let cell = Cell::unmeasured(claimed.to_string());
         let points = &self.shipped.registers;
-        match (points.last(), suggested(points)) {
-            (Some((processes, registers)), Some(grows)) => Cell {
+        match (points.last(), fit(points)) {
+            (None, _) | (_, Growth::NotStated) => cell,
+            (Some((processes, registers)), grows) => Cell {
                 measured: grows.to_string(),
                 how: format!("counted up to {processes} processes (registers: {registers})"),
-                support: support(claimed, grows),
-                ..Cell::unmeasured(claimed.to_string())
+                support: supported(claimed, grows),
+                ..cell
             },
-            _ => Cell::unmeasured(claimed.to_string()),
         }
     }
 
-    pub(super) fn rmr(&self, model: &str, claimed: Bound) -> Cell {
+    pub(super) fn rmr(&self, model: Model, claimed: Bound) -> Cell {
         let cell = Cell::unmeasured(claimed.to_string());
-        let of = |name: &str| {
-            let points =
-                self.dossier.rmr.iter().filter(|p| p.algorithm == name && p.model == model);
-            points.collect::<Vec<_>>()
+        let of = |name: &&str| {
+            let points = self.dossier.rmr.iter();
+            points.filter(|p| p.algorithm == *name && p.model == model).collect::<Vec<_>>()
         };
         // The shipped variant counts. If it was not measured, its parts count.
-        let points = self.names.iter().rev().map(|name| of(name)).find(|points| !points.is_empty());
+        let points = self.names.iter().rev().map(of).find(|points| !points.is_empty());
         let Some(points) = points else { return cell };
-        let Some(last) = points.iter().map(|point| point.processes).max() else { return cell };
+        let last = points.iter().map(|point| point.processes).max().unwrap_or(0);
         let found = points.iter().map(|point| point.max).max().unwrap_or(0);
-        let sampled = format!("sampled to {last} processes");
-        let (measured, how, support) = if let Some(least) = self.breaks() {
+        let (how, grows) = (format!("sampled to {last} processes"), growth(&points, claimed));
+        let support = supported(claimed.claimed, grows);
+        if let Some(least) = self.breaks() {
             // The costs at other sizes do not show that the lock works.
             let measured = format!("breaks with {} processes", least.processes);
-            (measured, least.because.clone(), Support::Partly)
-        } else if let Some(bound) = points.iter().find_map(|point| point.bound) {
+            return Cell { measured, how: least.because.clone(), support: Support::Partly, ..cell };
+        }
+        if let Some(bound) = points.iter().find_map(|point| point.bound) {
             let measured = format!("O(1), at most {bound}; largest found {found}");
-            let how = format!("proven for any number of processes; {sampled}");
-            (measured, how, support(claimed.claimed, Growth::Constant))
-        } else if points.iter().any(|point| point.remote_spinning) {
-            let measured = "∞: waits on remote memory".to_owned();
-            (measured, sampled, support(claimed.claimed, Growth::Unbounded))
+            let how = format!("proven for any number of processes; {how}");
+            return Cell { measured, how, support, ..cell };
+        }
+        let told = match grows {
+            Growth::NotStated => String::new(),
+            grows => format!("{}, ", Bound { claimed: grows, ..claimed }),
+        };
+        let measured = if grows == Growth::Unbounded {
+            "∞: waits on remote memory".to_owned()
         } else if claimed.amortised {
-            let means = points.iter().filter_map(|point| Some((point.processes, point.amortised?)));
-            let means: Vec<_> = means.map(|(n, mean)| (n, rounded_up(mean))).collect();
-            let most = means.iter().map(|&(_, mean)| mean).max().unwrap_or(0);
-            let grows = suggested(&means);
-            let told = grows.map_or_else(String::new, |grows| format!("{grows} amortised, "));
-            let measured =
-                format!("{told}at most {most} on the mean of a run, largest passage {found}");
-            let support = grows.map_or(Support::Partly, |g| support(claimed.claimed, g));
-            (measured, sampled, support)
+            let most = points.iter().filter_map(|point| point.amortised).map(rounded_up).max();
+            let most = most.unwrap_or(0);
+            format!("{told}at most {most} on the mean of a run, largest passage {found}")
         } else {
-            let sizes: Vec<_> = points.iter().map(|point| (point.processes, point.max)).collect();
-            match suggested(&sizes) {
-                Some(grows) => {
-                    let measured = format!("{grows}, largest found {found}");
-                    (measured, sampled, support(claimed.claimed, grows))
-                }
-                None => (format!("largest found {found}"), sampled, Support::Partly),
-            }
+            format!("{told}largest found {found}")
         };
         Cell { measured, how, support, ..cell }
     }
@@ -199,11 +189,8 @@ impl<'a> Case<'a> {
     /// states. So registers are bounded.
     pub(super) fn registers(&self) -> Cell {
         let claim = self.claims().bounded_registers;
-        let all = self.dossier.explorations.iter().filter(|exploration| {
-            self.names.contains(&exploration.algorithm.as_str())
-                && exploration.verdict == Verdict::Holds
-                && exploration.passages.is_none()
-        });
+        let all = self.explorations().filter(|e| e.verdict == Verdict::Holds);
+        let all = all.filter(|exploration| exploration.passages.is_none());
         let cell = Cell::unmeasured(yes_or_no(claim));
         let Some(largest) = all.max_by_key(|exploration| rank(exploration)) else { return cell };
         Cell {
@@ -224,38 +211,18 @@ fn rank(exploration: &Exploration) -> (usize, u64, u8) {
     (exploration.processes, exploration.sessions, exploration.passages.unwrap_or(u8::MAX))
 }
 
-#[derive(Default)]
 struct Evidence<'a> {
+    case: &'a Case<'a>,
+    /// The smallest exploration that found a violation.
     refuted: Option<&'a Exploration>,
     /// The explorations that exhausted their size. None of them is smaller than another in every
     /// respect.
     exhausted: Vec<&'a Exploration>,
+    /// The largest exploration that ended early.
     limited: Option<&'a Exploration>,
-    ideal: Option<&'a str>,
 }
 
 impl Evidence<'_> {
-    fn is_ideal(&self, exploration: &Exploration) -> bool {
-        self.ideal == Some(exploration.algorithm.as_str())
-    }
-
-    /// Drops the exhausted sizes that others cover. A result for the whole says more than a result
-    /// over an ideal lock.
-    fn keep_furthest(&mut self) {
-        let mut all = std::mem::take(&mut self.exhausted);
-        all.sort_by_key(|exploration| (!self.is_ideal(exploration), rank(exploration)));
-        while let Some(next) = all.pop() {
-            let (processes, sessions, passages) = rank(next);
-            let covered = self.exhausted.iter().any(|other| {
-                let (p, s, k) = rank(other);
-                p >= processes && s >= sessions && k >= passages
-            });
-            if !covered {
-                self.exhausted.push(next);
-            }
-        }
-    }
-
     fn cell(&self, claimed: String, claim: Claim) -> Cell {
         let (measured, support) = match (self.refuted, self.exhausted.first(), self.limited) {
             (Some(_), _, _) => ("refuted", Support::Refuted),
@@ -277,7 +244,7 @@ impl Evidence<'_> {
     }
 
     fn how(&self) -> String {
-        let over = |e: &Exploration| if self.is_ideal(e) { " (ideal inner lock)" } else { "" };
+        let over = |e: &Exploration| if self.case.is_ideal(e) { " (ideal inner lock)" } else { "" };
         let mut parts = Vec::new();
         if let Some(at) = self.refuted {
             let (steps, size) = (at.trace.len(), at.size(false));
@@ -298,14 +265,10 @@ impl Evidence<'_> {
     }
 }
 
-/// The growth that fits `points`, if there are enough points.
-fn suggested(points: &[(usize, u64)]) -> Option<Growth> {
-    Some(fit(points)).filter(|&growth| growth != Growth::NotStated)
-}
-
-fn support(claimed: Growth, measured: Growth) -> Support {
-    match claimed {
-        Growth::NotStated => Support::Supported,
+fn supported(claimed: Growth, measured: Growth) -> Support {
+    match (claimed, measured) {
+        (_, Growth::NotStated) => Support::Partly,
+        (Growth::NotStated, _) => Support::Supported,
         _ if measured <= claimed => Support::Supported,
         _ => Support::Refuted,
     }

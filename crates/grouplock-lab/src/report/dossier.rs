@@ -3,8 +3,7 @@
 use std::fmt::Write as _;
 
 use grouplock_algorithms::Claims;
-use grouplock_algorithms::claims::{Bound, Kind};
-use serde::ser::SerializeMap;
+use grouplock_algorithms::claims::Kind;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::plan::Task;
@@ -12,7 +11,7 @@ use crate::explore::{CheckError, Outcome, StepBound, Verdict, check};
 use crate::memory::context;
 use crate::property::{Properties, Property};
 use crate::registry::{self, UnknownName};
-use crate::rmr::{self, Measurement, RmrError};
+use crate::rmr::{self, Measurement, Model, RmrError};
 use crate::subject::Subject;
 use crate::trace::Step;
 
@@ -28,7 +27,7 @@ pub struct Dossier {
     /// What was explored.
     pub explorations: Vec<Exploration>,
     /// Remote memory references that were counted.
-    pub rmr: Vec<RmrPoint>,
+    pub rmr: Vec<Measurement>,
     /// Algorithms that broke while they were measured.
     pub broken: Vec<Broken>,
     /// Mutants, and the results of their explorations.
@@ -128,43 +127,6 @@ pub struct Exploration {
     pub trace: Vec<Step>,
 }
 
-/// Remote memory references of one algorithm at one size.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct RmrPoint {
-    /// The algorithm's name.
-    pub algorithm: String,
-    /// The rule they are counted by: `cc`, `cc-write-back`, `cc-write-through` or `dsm`.
-    pub model: String,
-    /// How many processes.
-    pub processes: usize,
-    /// The largest cost of a passage that was found.
-    pub max: u64,
-    /// The mean of all passages.
-    pub mean: f64,
-    /// If waiters can withdraw: the largest mean over all requests of one run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub amortised: Option<f64>,
-    /// Whether a process waited by reading remote memory repeatedly: then the cost has no bound.
-    pub remote_spinning: bool,
-    /// What a passage costs at most, for any number of processes, if that is proven.
-    pub bound: Option<u64>,
-}
-
-impl RmrPoint {
-    fn of(measured: Measurement, bounds: Option<rmr::Bounds>) -> Self {
-        RmrPoint {
-            bound: bounds.map(|bounds| bounds.of(measured.model)),
-            algorithm: measured.algorithm,
-            model: measured.model.to_string(),
-            processes: measured.processes,
-            max: measured.max,
-            mean: measured.mean,
-            amortised: measured.amortised,
-            remote_spinning: measured.remote_spinning,
-        }
-    }
-}
-
 /// Why a dossier cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -217,9 +179,10 @@ impl Dossier {
             for &processes in sizes {
                 tell(name, processes);
                 match rmr::measure(name, processes, options) {
-                    Ok(measured) => {
-                        self.rmr.extend(measured.into_iter().map(|m| RmrPoint::of(m, bounds)));
-                    }
+                    Ok(measured) => self.rmr.extend(measured.into_iter().map(|found| {
+                        let bound = bounds.map(|bounds| bounds[found.model as usize]);
+                        Measurement { bound, ..found }
+                    })),
                     Err(RmrError::Capacity(..)) => {}
                     Err(error @ RmrError::Broken { .. }) => {
                         let (algorithm, because) = (name.to_owned(), error.to_string());
@@ -230,6 +193,22 @@ impl Dossier {
             }
         }
         Ok(())
+    }
+
+    /// What was counted for this algorithm at this size.
+    pub(super) fn counted(
+        &self,
+        algorithm: &str,
+        model: Model,
+        processes: usize,
+    ) -> Option<&Measurement> {
+        let mut of = self.rmr.iter().filter(|m| m.algorithm == algorithm && m.model == model);
+        of.find(|measured| measured.processes == processes)
+    }
+
+    /// Whether this algorithm broke at this size.
+    pub(super) fn breaks(&self, algorithm: &str, processes: usize) -> bool {
+        self.broken.iter().any(|it| it.algorithm == algorithm && it.processes == processes)
     }
 
     /// Adds an earlier exploration. The property that it found violated counts as checked.
@@ -318,17 +297,15 @@ fn or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Step>, D::E
 }
 
 fn write_claims<S: Serializer>(claims: &Claims, serializer: S) -> Result<S::Ok, S::Error> {
-    let mut map = serializer.serialize_map(None)?;
-    map.serialize_entry("source", claims.source)?;
-    map.serialize_entry("kind", if claims.kind == Kind::Group { "group" } else { "mutual" })?;
-    for property in Property::CLAIMABLE {
-        map.serialize_entry(property.name(), &property.claim(claims).to_string())?;
-    }
-    let bound = |bound: &Bound| bound.to_string();
-    map.serialize_entry("rmr-cc", &bound(&claims.rmr_cc))?;
-    map.serialize_entry("rmr-dsm", &bound(&claims.rmr_dsm))?;
-    map.serialize_entry("space", &claims.space.to_string())?;
-    map.serialize_entry("processes", &claims.processes.to_string())?;
-    map.serialize_entry("sessions", &claims.sessions.to_string())?;
-    map.end()
+    let kind = if claims.kind == Kind::Group { "group" } else { "mutual" };
+    let head = [("source", claims.source.to_owned()), ("kind", kind.to_owned())];
+    let properties = Property::CLAIMABLE.map(|p| (p.name(), p.claim(claims).to_string()));
+    let tail = [
+        ("rmr-cc", claims.rmr_cc.to_string()),
+        ("rmr-dsm", claims.rmr_dsm.to_string()),
+        ("space", claims.space.to_string()),
+        ("processes", claims.processes.to_string()),
+        ("sessions", claims.sessions.to_string()),
+    ];
+    serializer.collect_map(head.into_iter().chain(properties).chain(tail))
 }

@@ -25,7 +25,7 @@ pub mod paper;
 pub mod plan;
 pub mod table;
 
-pub use dossier::{Algorithm, Broken, CollectError, Dossier, Exploration, Mutant, RmrPoint};
+pub use dossier::{Algorithm, Broken, CollectError, Dossier, Exploration, Mutant};
 pub use paper::Paper;
 pub use plan::{Plan, Task};
 pub use table::{Cell, Quoted, Row, Support, Table};

@@ -12,6 +12,7 @@
 //! | `mutants NAME…` | the mutants of these texts, or all |
 
 use std::borrow::Borrow;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use grouplock_algorithms::claims::{Claim, Kind};
@@ -21,6 +22,7 @@ use super::dossier::{Algorithm, Dossier, size};
 use super::grouped;
 use crate::explore::Verdict;
 use crate::property::{Properties, Property};
+use crate::rmr::Model;
 
 const OPEN: &str = "<!-- evidence: ";
 const CLOSE: &str = "<!-- end of evidence -->";
@@ -86,8 +88,9 @@ fn markdown(head: &[impl Borrow<str>], rows: &[Vec<String>]) -> Option<String> {
 }
 
 /// Whether `algorithm` is one of `names`, with any lock inside; all are if there are no names.
-fn is_named(algorithm: &str, names: &[&str]) -> bool {
-    names.is_empty() || names.contains(&algorithm) || names.contains(&plain(algorithm))
+pub fn is_named(algorithm: &str, names: &[impl AsRef<str>]) -> bool {
+    let known = [algorithm, plain(algorithm)];
+    names.is_empty() || names.iter().any(|name| known.contains(&name.as_ref()))
 }
 
 /// What the source of the one named algorithm claims, two claims a row.
@@ -95,36 +98,31 @@ fn claims(evidence: &Dossier, names: &[&str]) -> Option<String> {
     // If an algorithm uses another lock, the variant that ships counts.
     let named = evidence.algorithms.iter().filter(|a| is_named(&a.name, names));
     let claims = named.max_by_key(|algorithm| algorithm.name.len())?.claims;
-    let mut cells = vec![(
-        "Kind".to_owned(),
-        if claims.kind == Kind::Group { "group" } else { "mutual" }.to_owned(),
-    )];
+    let kind = if claims.kind == Kind::Group { "group" } else { "mutual" };
+    let mut cells = vec![["Kind".to_owned(), kind.to_owned()]];
     for property in Property::CLAIMABLE {
         let claim = match property.claim(&claims) {
             Claim::NotApplicable => continue,
             Claim::Refuted(_) => "**claimed, refuted**".to_owned(),
             other => other.to_string(),
         };
-        cells.push((title(property), claim));
+        cells.push([title(property), claim]);
     }
     cells.extend([
-        ("RMR per passage, CC".to_owned(), claims.rmr_cc.to_string()),
-        ("RMR per passage, DSM".to_owned(), claims.rmr_dsm.to_string()),
-        ("Shared space".to_owned(), claims.space.to_string()),
-        ("Steps beyond read and write".to_owned(), hardware(claims.primitives)),
-        ("Processes".to_owned(), claims.processes.to_string()),
+        ["RMR per passage, CC".to_owned(), claims.rmr_cc.to_string()],
+        ["RMR per passage, DSM".to_owned(), claims.rmr_dsm.to_string()],
+        ["Shared space".to_owned(), claims.space.to_string()],
+        ["Steps beyond read and write".to_owned(), hardware(claims.primitives)],
+        ["Processes".to_owned(), claims.processes.to_string()],
     ]);
     if claims.kind == Kind::Group {
-        cells.push(("Sessions".to_owned(), claims.sessions.to_string()));
+        cells.push(["Sessions".to_owned(), claims.sessions.to_string()]);
     }
     let half = cells.len().div_ceil(2);
-    let rows: Vec<_> = (0..half)
-        .map(|i| {
-            let (left, right) = (&cells[i], cells.get(i + half));
-            let right = right.cloned().unwrap_or_default();
-            vec![left.0.clone(), left.1.clone(), right.0, right.1]
-        })
-        .collect();
+    cells.resize(2 * half, Default::default());
+    let (left, right) = cells.split_at(half);
+    let rows = left.iter().zip(right).map(|(left, right)| [left.clone(), right.clone()].concat());
+    let rows: Vec<_> = rows.collect();
     markdown(&["property", "claim", "property", "claim"], &rows)
 }
 
@@ -182,14 +180,10 @@ fn properties(evidence: &Dossier, names: &[&str]) -> Option<String> {
         .collect();
     let mut head = vec!["property".to_owned()];
     head.extend(algorithms.iter().map(|algorithm| format!("`{}`", algorithm.name)));
-    let rows: Vec<_> = Property::CLAIMABLE
-        .into_iter()
-        .map(|property| {
-            let cells =
-                algorithms.iter().map(|algorithm| checked_up_to(evidence, algorithm, property));
-            [property.name().to_owned()].into_iter().chain(cells).collect()
-        })
-        .collect();
+    let rows = Property::CLAIMABLE.map(|property| {
+        let cells = algorithms.iter().map(|algorithm| checked_up_to(evidence, algorithm, property));
+        [property.name().to_owned()].into_iter().chain(cells).collect()
+    });
     if algorithms.is_empty() { None } else { markdown(&head, &rows) }
 }
 
@@ -215,43 +209,28 @@ fn checked_up_to(evidence: &Dossier, algorithm: &Algorithm, property: Property) 
 }
 
 fn references(evidence: &Dossier, names: &[&str]) -> Option<String> {
-    let mut sizes: Vec<usize> = evidence.rmr.iter().map(|point| point.processes).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
+    let sizes: BTreeSet<usize> = evidence.rmr.iter().map(|point| point.processes).collect();
     let mut head = vec!["lock".to_owned(), "model".to_owned()];
     head.extend(sizes.iter().map(|size| format!("{size} processes")));
     head.push("proven for any number".to_owned());
     let mut rows = Vec::new();
     for algorithm in evidence.algorithms.iter().filter(|a| is_named(&a.name, names)) {
-        for model in ["cc", "dsm"] {
-            let of = |size: usize| {
-                let points = evidence.rmr.iter();
-                points
-                    .filter(|p| p.algorithm == algorithm.name && p.model == model)
-                    .find(|p| p.processes == size)
-            };
-            if !sizes.iter().any(|&size| of(size).is_some()) {
+        for model in [Model::Cc, Model::Dsm] {
+            let of = |&size: &usize| evidence.counted(&algorithm.name, model, size);
+            if !sizes.iter().any(|size| of(size).is_some()) {
                 continue;
             }
-            let mut row = vec![format!("`{}`", algorithm.name), model.to_uppercase()];
-            row.extend(sizes.iter().map(|&size| {
-                let broken = evidence.broken.iter();
-                match of(size) {
-                    Some(point) if point.remote_spinning => "∞".to_owned(),
-                    Some(point) => {
-                        let mean = point.amortised.map(|mean| format!(" ({mean:.1})"));
-                        grouped(point.max, ',') + &mean.unwrap_or_default()
-                    }
-                    None if broken
-                        .clone()
-                        .any(|b| b.algorithm == algorithm.name && b.processes == size) =>
-                    {
-                        "breaks".to_owned()
-                    }
-                    None => String::new(),
+            let mut row = vec![format!("`{}`", algorithm.name), model.name().to_uppercase()];
+            row.extend(sizes.iter().map(|size| match of(size) {
+                Some(point) if point.remote_spinning => "∞".to_owned(),
+                Some(point) => {
+                    let mean = point.amortised.map(|mean| format!(" ({mean:.1})"));
+                    grouped(point.max, ',') + &mean.unwrap_or_default()
                 }
+                None if evidence.breaks(&algorithm.name, *size) => "breaks".to_owned(),
+                None => String::new(),
             }));
-            let bound = sizes.iter().find_map(|&size| of(size)?.bound);
+            let bound = sizes.iter().find_map(|size| of(size)?.bound);
             row.push(bound.map_or_else(String::new, |bound| bound.to_string()));
             rows.push(row);
         }

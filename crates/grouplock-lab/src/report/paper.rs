@@ -5,6 +5,7 @@ use std::str::FromStr;
 use super::case::{Case, hardware};
 use super::table::Cell;
 use crate::property::Property;
+use crate::rmr::Model;
 
 /// A paper with a table of group locks.
 #[derive(Clone, Copy, Debug)]
@@ -59,8 +60,8 @@ impl Paper {
             }),
             ("Unknown number of processes & sessions", |case| case.unknown_numbers()),
             ("Shared space for all processes", |case| case.space()),
-            ("RMR in CC", |case| case.rmr("cc", case.claims().rmr_cc)),
-            ("RMR in DSM", |case| case.rmr("dsm", case.claims().rmr_dsm)),
+            ("RMR in CC", |case| case.rmr(Model::Cc, case.claims().rmr_cc)),
+            ("RMR in DSM", |case| case.rmr(Model::Dsm, case.claims().rmr_dsm)),
             ("Hardware used", |case| Cell::unmeasured(hardware(case.claims().primitives))),
         ],
         printed: &[
@@ -99,7 +100,7 @@ impl Paper {
         title: "Table 1 of He, Gopalakrishnan and Gafni 2018",
         columns: &[
             ("P1 mutual exclusion", |case| case.plainly(Property::MutualExclusion)),
-            ("RMR", |case| case.rmr("cc-write-through", case.claims().rmr_cc)),
+            ("RMR", |case| case.rmr(Model::CcWriteThrough, case.claims().rmr_cc)),
             ("Space", |case| case.space()),
             ("P2 starvation freedom", |case| case.plainly(Property::StarvationFreedom)),
             ("P3 bounded exit", |case| case.plainly(Property::BoundedExit)),

@@ -81,12 +81,8 @@ macro_rules! task {
 /// The explorations of each algorithm: those of both plans, and those of the full plan only.
 macro_rules! plans {
     ($($name:literal: $(($($both:tt)*))*; $(($($full:tt)*))*;)*) => {
-        fn both() -> Vec<Task> {
-            vec![$($(task!($name $($both)*),)*)*]
-        }
-
-        fn full_only() -> Vec<Task> {
-            vec![$($(task!($name $($full)*),)*)*]
+        fn planned() -> [Vec<Task>; 2] {
+            [vec![$($(task!($name $($both)*),)*)*], vec![$($(task!($name $($full)*),)*)*]]
         }
     };
 }
@@ -158,11 +154,8 @@ pub enum Plan {
 impl Plan {
     /// The explorations of this plan.
     pub fn tasks(self) -> Vec<Task> {
-        let mut tasks = both();
-        if self == Plan::Full {
-            tasks.extend(full_only());
-        }
-        tasks
+        let [both, full_only] = planned();
+        if self == Plan::Full { [both, full_only].concat() } else { both }
     }
 
     /// The numbers of processes for which remote references are counted, and the effort of the

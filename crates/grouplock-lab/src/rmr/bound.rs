@@ -52,7 +52,7 @@ use grouplock_algorithms::claims::{Kind, Limit};
 use grouplock_algorithms::memory::Home;
 use rustc_hash::FxHashMap;
 
-use super::model::{Model, PerModel};
+use super::model::PerModel;
 use super::{RmrError, named};
 use crate::automaton::{Automaton, Edge, LocalId, Obs, Op, Target};
 use crate::layout::Layout;
@@ -61,63 +61,47 @@ use crate::trace::Section;
 use crate::value::Val;
 use crate::{ideal, registry};
 
-/// What a passage costs at most, whatever the number of processes: proven, see `rmr/bound.rs` for
-/// how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds(PerModel<u64>);
-
-impl Bounds {
-    /// The bound by `model`.
-    pub fn of(self, model: Model) -> u64 {
-        self.0[model.index()]
-    }
-}
-
-/// The proven bounds of the algorithm called `name`. `None` if it has none, or none that can be
-/// proven like this: then its cost depends on the number of processes, as far as this shows.
+/// What a passage of the algorithm called `name` costs at most, whatever the number of processes:
+/// proven, see `rmr/bound.rs` for how. `None` if it has no bound, or none that can be proven like
+/// this: then its cost depends on the number of processes, as far as this shows.
 ///
 /// ```
 /// use grouplock_lab::rmr::{Model, bounds};
 ///
 /// let proven = bounds("dvir-taubenfeld-1")?.expect("its cost is constant");
-/// assert_eq!(proven.of(Model::Dsm), 4);
+/// assert_eq!(proven[Model::Dsm as usize], 4);
 /// assert_eq!(bounds("burns-lamport")?, None);
 /// # Ok::<(), grouplock_lab::rmr::RmrError>(())
 /// ```
 ///
 /// # Errors
 /// [`RmrError::Unknown`].
-pub fn bounds(name: &str) -> Result<Option<Bounds>, RmrError> {
+pub fn bounds(name: &str) -> Result<Option<PerModel<u64>>, RmrError> {
     named(name)?;
     let all = registry::all();
     // A lock that uses another is listed as `outer`, over an ideal lock, and as `outer+inner`.
     let inner = all.iter().find_map(|subject| subject.name.strip_prefix(name)?.strip_prefix('+'));
     let inner = match inner.map(bounds).transpose()? {
         Some(None) => return Ok(None),
-        Some(Some(Bounds(inner))) => inner,
+        Some(Some(inner)) => inner,
         None => [0; 4],
     };
     let subject = all.iter().find(|subject| subject.name == name);
-    // An ideal latch is no lock whose cost could be added.
-    let subject = subject.filter(|subject| !subject.dies);
     let search = subject.and_then(|subject| PathSearch::of(subject, inner, PROCESSES).ok());
-    Ok(search.map(|search| Bounds(search.passage)))
+    Ok(search.map(|search| search.passage))
 }
 
 /// The same for any lock, taken as a whole.
-pub fn bounds_of(subject: &Subject) -> Option<Bounds> {
+pub fn bounds_of(subject: &Subject) -> Option<PerModel<u64>> {
     bounds_with(subject, PROCESSES).map(|(bounds, ..)| bounds)
 }
 
 /// The same with the code run on this number of processes, and how many states and registers there
 /// were.
 #[doc(hidden)]
-pub fn bounds_with(subject: &Subject, processes: usize) -> Option<(Bounds, usize, usize)> {
-    if subject.dies {
-        return None;
-    }
+pub fn bounds_with(subject: &Subject, processes: usize) -> Option<(PerModel<u64>, usize, usize)> {
     let search = PathSearch::of(subject, [0; 4], processes).ok()?;
-    Some((Bounds(search.passage), search.longest.len(), search.cells.len()))
+    Some((search.passage, search.longest.len(), search.cells.len()))
 }
 
 /// The number of processes of the lock that the code is run on. There must be an object left that a
@@ -230,7 +214,8 @@ impl PathSearch {
     ) -> Result<PathSearch, Unproven> {
         // Sessions that index an array are not only compared.
         let indexed = matches!(subject.claims.sessions, Limit::Fixed(_));
-        if subject.claims.processes != Limit::None || indexed {
+        // An ideal latch is no lock whose cost could be added.
+        if subject.claims.processes != Limit::None || indexed || subject.dies {
             return Err(Unproven);
         }
         let (automaton, first) = Automaton::new(subject, processes);

@@ -93,7 +93,7 @@ impl Largest {
     pub(crate) fn of(&self, model: Model) -> Vec<Contended> {
         let seen = self.0.iter().enumerate();
         seen.filter_map(|(contention, costs)| {
-            costs.map(|costs| Contended { contention, max: costs[model.index()] })
+            costs.map(|costs| Contended { contention, max: costs[model as usize] })
         })
         .collect()
     }

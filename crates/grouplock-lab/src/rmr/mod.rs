@@ -56,18 +56,18 @@ pub mod model;
 mod run;
 mod schedule;
 mod survey;
-mod tally;
 mod world;
 
 use grouplock_algorithms::CapacityError;
-use serde::Serialize;
+use grouplock_algorithms::claims::{Bound, Growth};
+use serde::{Deserialize, Serialize};
 
-pub use bound::{Bounds, bounds, bounds_of};
 #[doc(hidden)]
 pub use bound::{PROCESSES, bounds_with};
+pub use bound::{bounds, bounds_of};
 pub use contention::{Contended, Contention};
 pub use fit::fit;
-pub use model::Model;
+pub use model::{Model, PerModel};
 pub use run::Failure;
 
 use crate::memory::context;
@@ -77,8 +77,8 @@ use crate::subject::Subject;
 /// The largest number of processes that can be simulated.
 pub const MOST_PROCESSES: usize = 256;
 
-/// What passages cost, by one model.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// What passages cost, by one model. Its JSON is what a file of evidence contains.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
     /// The lock.
     pub algorithm: String,
@@ -93,18 +93,27 @@ pub struct Measurement {
     pub mean: f64,
     /// If waiters can withdraw or the claim is amortised: the largest mean over all requests of one
     /// run, with the withdrawn ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub amortised: Option<f64>,
-    /// How many passages were made in all.
-    pub passages: u64,
-    /// The most expensive passage found, by [point contention](Contention::point).
-    pub by_point_contention: Vec<Contended>,
-    /// The same by [interval contention](Contention::interval).
-    pub by_interval_contention: Vec<Contended>,
-    /// The schedule that gave `max`.
-    pub schedule: String,
     /// Whether a process waited for a register outside its own memory. On distributed memory that
     /// has no bound, whatever `max` is. With coherent caches it is false.
     pub remote_spinning: bool,
+    /// What a passage costs at most, for any number of processes, if that is proven.
+    /// [`Dossier::count_references`](crate::report::Dossier::count_references) asks that,
+    /// [`measure`] does not.
+    pub bound: Option<u64>,
+    /// How many passages were made in all.
+    #[serde(skip)]
+    pub passages: u64,
+    /// The most expensive passage found, by [point contention](Contention::point).
+    #[serde(skip)]
+    pub by_point_contention: Vec<Contended>,
+    /// The same by [interval contention](Contention::interval).
+    #[serde(skip)]
+    pub by_interval_contention: Vec<Contended>,
+    /// The schedule that gave `max`.
+    #[serde(skip)]
+    pub schedule: String,
 }
 
 /// How much is tried.
@@ -156,16 +165,6 @@ pub enum RmrError {
     },
 }
 
-impl RmrError {
-    /// If the lock itself broke: with how many processes.
-    pub fn breaks_with(&self) -> Option<usize> {
-        match self {
-            RmrError::Broken { processes, .. } => Some(*processes),
-            _ => None,
-        }
-    }
-}
-
 /// The algorithms that can be measured.
 pub fn names() -> Vec<&'static str> {
     registry::measured().iter().map(|lock| lock.name).collect()
@@ -185,20 +184,22 @@ pub fn measure(
     let lock = find(name, processes, options)?;
     let survey = survey::survey(&lock, processes, options)?;
     let measurement = |model: Model| {
+        let at = model as usize;
         let (max, case) = survey.worst(model);
         Measurement {
             algorithm: lock.name.to_owned(),
             model,
             processes,
             max: *max,
-            mean: survey.mean(model),
+            mean: survey.fair_sums[at] as f64 / survey.fair_passages.max(1) as f64,
             amortised: (lock.withdraws || lock.claims.rmr_cc.amortised)
-                .then(|| survey.amortised[model.index()]),
+                .then(|| survey.amortised[at]),
             by_point_contention: survey.by_point.of(model),
             by_interval_contention: survey.by_interval.of(model),
             passages: survey.passages,
             schedule: case.name(lock.claims.kind, processes),
             remote_spinning: model == Model::Dsm && survey.remote_spinning,
+            bound: None,
         }
     };
     Ok(Model::ALL.map(measurement).into())
@@ -209,6 +210,22 @@ pub fn measure(
 #[allow(clippy::cast_sign_loss, reason = "costs are not negative")]
 pub fn rounded_up(mean: f64) -> u64 {
     mean.ceil() as u64
+}
+
+/// How the cost of a lock grows by one model, as far as `measured` shows it. An amortised claim is
+/// about the means.
+pub fn growth(measured: &[&Measurement], claim: Bound) -> Growth {
+    if measured.iter().any(|one| one.bound.is_some()) {
+        return Growth::Constant;
+    }
+    if measured.iter().any(|one| one.remote_spinning) {
+        return Growth::Unbounded;
+    }
+    let cost = |one: &Measurement| match one.amortised {
+        Some(mean) if claim.amortised => rounded_up(mean),
+        _ => one.max,
+    };
+    fit(&measured.iter().map(|one| (one.processes, cost(one))).collect::<Vec<_>>())
 }
 
 fn named(name: &str) -> Result<Subject, RmrError> {

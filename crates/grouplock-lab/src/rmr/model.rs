@@ -7,12 +7,12 @@ use std::fmt;
 use std::str::FromStr;
 
 use grouplock_algorithms::memory::{Home, Word};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::memory::context::Operation;
 
 /// A way of counting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Model {
     /// Coherent caches by the letter of Maor and Taubenfeld 2021, section 2.3: "communication is
@@ -24,6 +24,7 @@ pub enum Model {
     ///   changed the value since. A change there and back is a change.
     /// * A write of the same value is free and invalidates nothing.
     /// * An operation that reads and writes counts once, if its read or its write would.
+    #[default]
     Cc,
     /// Coherent caches as machines have them: write back, invalidate.
     ///
@@ -63,10 +64,6 @@ impl Model {
             Model::CcWriteThrough => "cc-write-through",
             Model::Dsm => "dsm",
         }
-    }
-
-    pub(crate) const fn index(self) -> usize {
-        self as usize
     }
 }
 
@@ -132,9 +129,9 @@ pub struct Caches {
     owners: Vec<Option<u16>>,
 }
 
-const CC: usize = Model::Cc.index();
-const BACK: usize = Model::CcWriteBack.index();
-const THROUGH: usize = Model::CcWriteThrough.index();
+const CC: usize = Model::Cc as usize;
+const BACK: usize = Model::CcWriteBack as usize;
+const THROUGH: usize = Model::CcWriteThrough as usize;
 
 impl Caches {
     /// Empty caches for registers at `homes`.

@@ -5,8 +5,9 @@ use std::fmt;
 use grouplock_algorithms::claims::Kind;
 
 use super::RmrError;
+use super::contention::{Contention, Largest};
+use super::model::PerModel;
 use super::schedule::Strategy;
-use super::tally::Tally;
 use super::world::World;
 use crate::memory::context;
 use crate::subject::Subject;
@@ -36,8 +37,6 @@ impl Case {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sessions {
-    /// All processes request the same session.
-    One,
     /// Each process has its own session.
     Own,
     /// Each process has one of this number of sessions, and shares it with others.
@@ -49,7 +48,7 @@ pub(crate) enum Sessions {
 impl fmt::Display for Sessions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Sessions::One => f.write_str("one session"),
+            Sessions::Drawn(1) => f.write_str("one session"),
             Sessions::Own => f.write_str("a session each"),
             Sessions::Fixed(count) => write!(f, "one of {count} sessions each"),
             Sessions::Drawn(count) => write!(f, "{count} sessions"),
@@ -82,10 +81,6 @@ pub(crate) struct Workload {
 }
 
 impl Workload {
-    pub(crate) fn passages_of(&self, process: usize) -> usize {
-        if process < self.active { self.passages } else { 0 }
-    }
-
     fn draw(&self, process: usize, passage: usize, what: u64) -> fastrand::Rng {
         let place = (process as u64) << 32 ^ (passage as u64) << 2 ^ what;
         fastrand::Rng::with_seed(self.seed ^ place.wrapping_mul(0x9E37_79B9_7F4A_7C15))
@@ -94,7 +89,6 @@ impl Workload {
     /// The session of a passage: from one.
     pub(crate) fn session(&self, process: usize, passage: usize) -> u64 {
         match self.sessions {
-            Sessions::One => 1,
             Sessions::Own => process as u64 + 1,
             Sessions::Fixed(count) => process as u64 % count + 1,
             Sessions::Drawn(count) => self.draw(process, passage, 0).u64(1..=count),
@@ -126,6 +120,34 @@ fn idle(bits: u32) -> u32 {
     (1 << bits.trailing_zeros().min(8)) - 1
 }
 
+/// The counts of a run: its passages and their costs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) steps: u64,
+    pub(crate) passages: u64,
+    pub(crate) sums: PerModel<u64>,
+    /// The cost of the most expensive passage.
+    pub(crate) max: PerModel<u64>,
+    /// The largest costs, by point contention and by interval contention.
+    pub(crate) by_point: Largest,
+    pub(crate) by_interval: Largest,
+    /// Whether a process waited on a register outside its own memory.
+    pub(crate) remote_spinning: bool,
+}
+
+impl Tally {
+    /// Adds a passage.
+    pub(crate) fn add(&mut self, costs: PerModel<u64>, contention: Contention) {
+        self.passages += 1;
+        self.by_point.add(contention.point, costs);
+        self.by_interval.add(contention.interval, costs);
+        for (model, cost) in costs.into_iter().enumerate() {
+            self.sums[model] += cost;
+            self.max[model] = self.max[model].max(cost);
+        }
+    }
+}
+
 /// How a lock breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
@@ -145,7 +167,9 @@ pub(crate) fn run(lock: &Subject, processes: usize, case: &Case) -> Result<Tally
     let joined = joined.expect("it was made before");
     let mut world = World::new(joined, &made, case.workload);
     let mut schedule = case.strategy.start(processes, case.workload.seed);
-    let limit = most_steps(processes, case.workload.passages);
+    // Far more than any of the algorithms takes: a process of the Burns-Lamport lock may be sent
+    // back N² times, and reads the bits of N others each time.
+    let limit = 16 * (processes as u64 + 16).pow(3) * (case.workload.passages as u64 + 1);
     let driven = context::catch_quietly(|| {
         while !world.ready.is_empty() {
             if world.tally.steps >= limit {
@@ -165,10 +189,4 @@ pub(crate) fn run(lock: &Subject, processes: usize, case: &Case) -> Result<Tally
     };
     let (algorithm, schedule) = (lock.name.to_owned(), case.name(lock.claims.kind, processes));
     Err(RmrError::Broken { algorithm, processes, schedule, failure })
-}
-
-/// Far more than any of the algorithms takes: a process of the Burns-Lamport lock may be sent back
-/// N² times, and reads the bits of N others each time.
-fn most_steps(processes: usize, passages: usize) -> u64 {
-    16 * (processes as u64 + 16).pow(3) * (passages as u64 + 1)
 }

@@ -4,9 +4,8 @@ use grouplock_algorithms::claims::Kind;
 
 use super::contention::Largest;
 use super::model::{Model, PerModel};
-use super::run::{self, Case, Sessions, Withdraws, Workload};
+use super::run::{self, Case, Sessions, Tally, Withdraws, Workload};
 use super::schedule::{Priorities, Strategy};
-use super::tally::Tally;
 use super::{Options, RmrError};
 use crate::subject::Subject;
 
@@ -16,8 +15,9 @@ pub(crate) struct Survey {
     worst: PerModel<Option<(u64, Case)>>,
     pub(crate) passages: u64,
     pub(crate) remote_spinning: bool,
-    fair_passages: u64,
-    fair_sums: PerModel<u64>,
+    /// The passages of fair schedules, and the sums of their costs.
+    pub(crate) fair_passages: u64,
+    pub(crate) fair_sums: PerModel<u64>,
     /// The largest costs, by point contention and by interval contention.
     pub(crate) by_point: Largest,
     pub(crate) by_interval: Largest,
@@ -27,12 +27,7 @@ pub(crate) struct Survey {
 
 impl Survey {
     pub(crate) fn worst(&self, model: Model) -> &(u64, Case) {
-        self.worst[model.index()].as_ref().expect("every process makes a passage")
-    }
-
-    /// The mean over the passages of fair schedules.
-    pub(crate) fn mean(&self, model: Model) -> f64 {
-        self.fair_sums[model.index()] as f64 / self.fair_passages.max(1) as f64
+        self.worst[model as usize].as_ref().expect("every process makes a passage")
     }
 
     pub(crate) fn add(&mut self, case: &Case, tally: &Tally) {
@@ -72,40 +67,42 @@ pub(crate) fn survey(
 
 /// The schedules that need no search, each with the workloads that make sense for it.
 fn cases(lock: &Subject, processes: usize, options: &Options) -> Vec<Case> {
-    let own = own(lock, processes);
-    let workloads: &[Sessions] = match lock.claims.kind {
-        Kind::Mutual => &[Sessions::Own],
-        Kind::Group => &[own, Sessions::Drawn(2), Sessions::Drawn(4), Sessions::One],
+    let usual = Workload {
+        sessions: own(lock, processes),
+        active: processes,
+        passages: options.passages,
+        dwells: true,
+        withdraws: Withdraws::None,
+        seed: options.seed,
     };
+    let sessions = match lock.claims.kind {
+        Kind::Mutual => vec![usual.sessions],
+        Kind::Group => {
+            vec![usual.sessions, Sessions::Drawn(2), Sessions::Drawn(4), Sessions::Drawn(1)]
+        }
+    };
+    let withdraws: &[_] =
+        if lock.withdraws { &[Withdraws::None, Withdraws::Half] } else { &[Withdraws::None] };
+    let victim = |process, model| Strategy::Victim { process, model };
     let mut strategies = vec![Strategy::RoundRobin];
     strategies.extend([const { Strategy::Random }; 4]);
-    for model in [Model::Cc, Model::CcWriteBack, Model::CcWriteThrough] {
-        strategies.push(Strategy::Victim { process: 0, model });
-    }
-    strategies.push(Strategy::Victim { process: processes - 1, model: Model::Cc });
+    strategies.extend([Model::Cc, Model::CcWriteBack, Model::CcWriteThrough].map(|m| victim(0, m)));
+    strategies.push(victim(processes - 1, Model::Cc));
     let mut cases = Vec::new();
     for strategy in strategies {
-        for &sessions in workloads {
+        for &sessions in &sessions {
             let seed = options.seed.wrapping_add(cases.len() as u64);
-            let passages = options.passages;
-            for withdraws in [Withdraws::None, Withdraws::Half] {
-                let active = processes;
-                let workload =
-                    Workload { sessions, active, passages, dwells: true, withdraws, seed };
-                if lock.withdraws || withdraws == Withdraws::None {
-                    cases.push(Case { strategy: strategy.clone(), workload });
-                }
-            }
+            cases.extend(withdraws.iter().map(|&withdraws| {
+                let workload = Workload { sessions, withdraws, seed, ..usual };
+                Case { strategy: strategy.clone(), workload }
+            }));
         }
     }
     // One passage each: a second passage would only disturb.
-    let (sessions, seed) = (own, options.seed);
-    let active = processes;
-    let withdraws = Withdraws::None;
-    let workload = Workload { sessions, active, passages: 1, dwells: false, withdraws, seed };
-    cases.push(Case { strategy: Strategy::Staircase, workload });
+    let once = Workload { passages: 1, dwells: false, ..usual };
+    cases.push(Case { strategy: Strategy::Staircase, workload: once });
     if lock.withdraws {
-        let workload = Workload { withdraws: Withdraws::All, ..workload };
+        let workload = Workload { withdraws: Withdraws::All, ..once };
         cases.push(Case { strategy: Strategy::Late, workload });
     }
     cases
@@ -117,16 +114,7 @@ fn own(lock: &Subject, processes: usize) -> Sessions {
     if processes as u64 <= most { Sessions::Own } else { Sessions::Fixed(most) }
 }
 
-/// A hill, and how high the search is on it.
-struct Climb {
-    /// Whether only a few processes take part. With fewer processes the search finds the one
-    /// expensive order sooner.
-    few: bool,
-    /// The model whose cost is the height.
-    model: usize,
-    top: Option<Top>,
-}
-
+/// How high the search is on one of its hills: the cost by one model is the height.
 struct Top {
     cost: u64,
     priorities: Priorities,
@@ -139,7 +127,7 @@ struct Top {
 const SET_UP: u64 = 128;
 
 /// Climbs for each model separately, with all processes and with a few, as long as the options
-/// allow.
+/// allow. With few processes it finds the one expensive order sooner.
 fn search(
     lock: &Subject,
     processes: usize,
@@ -147,20 +135,20 @@ fn search(
     survey: &mut Survey,
 ) -> Result<(), RmrError> {
     let mut rng = fastrand::Rng::with_seed(options.seed);
-    let hill = |number| Climb { few: number % 2 == 1, model: number / 2, top: None };
-    let mut climbs: Vec<Climb> = (0..2 * Model::ALL.len()).map(hill).collect();
+    // With all processes, and with a few.
+    let mut tops: [PerModel<Option<Top>>; 2] = Default::default();
     let mut steps = 0;
     for round in 0..options.search_rounds {
         if steps >= options.search_steps {
             break;
         }
-        let climb = &climbs[round % climbs.len()];
+        let (few, model) = (round % 2, round / 2 % Model::ALL.len());
         // Sometimes from a new start: the hill may be a low one.
-        let known = climb.top.as_ref().filter(|_| rng.u8(..8) != 0);
+        let known = tops[few][model].as_ref().filter(|_| rng.u8(..8) != 0);
         let (priorities, workload) = if let Some(top) = known {
             (top.priorities.mutated(top.horizon, &mut rng), top.workload)
         } else {
-            let active = if climb.few { rng.usize(2..=5).min(processes) } else { processes };
+            let active = if few == 1 { rng.usize(2..=5).min(processes) } else { processes };
             start(lock, active, processes, options.passages, &mut rng)
         };
         let strategy = Strategy::Searched(priorities.clone());
@@ -168,13 +156,11 @@ fn search(
         let tally = run::run(lock, processes, &case)?;
         survey.add(&case, &tally);
         steps += tally.steps + SET_UP * processes as u64;
-        let few = climb.few;
-        for climb in climbs.iter_mut().filter(|climb| climb.few == few) {
-            let cost = tally.max[climb.model];
+        for (top, cost) in tops[few].iter_mut().zip(tally.max) {
             // An equal cost is accepted: so the search can cross a plateau.
-            if climb.top.as_ref().is_none_or(|top| top.cost <= cost) {
+            if top.as_ref().is_none_or(|top| top.cost <= cost) {
                 let horizon = tally.steps / workload.active as u64;
-                climb.top = Some(Top { cost, priorities: priorities.clone(), workload, horizon });
+                *top = Some(Top { cost, priorities: priorities.clone(), workload, horizon });
             }
         }
     }

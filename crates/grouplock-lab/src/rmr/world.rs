@@ -7,23 +7,17 @@ use grouplock_algorithms::memory::Word;
 
 use super::contention::Crowd;
 use super::model::{Caches, Effect, PerModel};
-use super::run::Workload;
-use super::tally::Tally;
+use super::run::{Tally, Workload};
 use crate::memory::context::{Access, Blueprint, Cue, Operation, Suspension};
 use crate::memory::running::{Running, recycle, start};
 use crate::subject;
 
 #[derive(Clone, Copy, Debug)]
 enum Next {
-    /// Leaves its remainder section, after as many idle steps.
-    Start(u32),
-    /// Leaves its critical section, after as many idle steps.
-    Leave(u32),
+    /// Continues with this cue after as many idle steps: requests, leaves or withdraws.
+    Idle(u32, Cue),
+    /// Not ready if the access has to wait for another process.
     Access(Access),
-    /// Withdraws, after as many idle steps.
-    Withdraw(u32),
-    /// Takes this blocking step when another process has made it possible.
-    Blocked(Access),
     /// Nothing until another process writes what it waits on.
     Wait,
     Nothing,
@@ -111,11 +105,11 @@ impl World {
     }
 
     pub(super) fn is_inside(&self, p: usize) -> bool {
-        matches!(self.processes[p].next, Next::Leave(_))
+        matches!(self.processes[p].next, Next::Idle(_, Cue::Pass))
     }
 
     pub(super) fn would_withdraw(&self, p: usize) -> bool {
-        matches!(self.processes[p].next, Next::Withdraw(_))
+        matches!(self.processes[p].next, Next::Idle(_, Cue::Waited(false)))
     }
 
     pub(crate) fn is_done(&self) -> bool {
@@ -143,22 +137,17 @@ impl World {
         let process = &mut self.processes[p];
         process.steps += 1;
         match &mut process.next {
-            Next::Start(idle @ 1..) | Next::Leave(idle @ 1..) | Next::Withdraw(idle @ 1..) => {
-                *idle -= 1;
+            Next::Idle(idle @ 1.., _) => *idle -= 1,
+            &mut Next::Idle(0, cue) => {
+                if matches!(cue, Cue::Request(_)) {
+                    process.begun += 1;
+                    process.costs = [0; 4];
+                    self.crowd.begin(p);
+                }
+                self.go_on(p, Some(cue));
             }
-            Next::Withdraw(0) => self.go_on(p, Some(Cue::Waited(false))),
-            Next::Start(0) => {
-                let session = self.workload.session(p, process.begun);
-                process.begun += 1;
-                process.costs = [0; 4];
-                self.crowd.begin(p);
-                self.go_on(p, Some(Cue::Request(session)));
-            }
-            Next::Leave(0) => self.go_on(p, Some(Cue::Pass)),
             &mut Next::Access(access) => self.access(p, access),
-            Next::Blocked(_) | Next::Wait | Next::Nothing => {
-                unreachable!("a process that is not ready took a step")
-            }
+            Next::Wait | Next::Nothing => unreachable!("a process that is not ready took a step"),
         }
     }
 
@@ -168,7 +157,6 @@ impl World {
         if matches!(access.operation, Operation::AwaitCas(old, _) if old != held) {
             let process = &mut self.processes[p];
             process.ticket += 1;
-            process.next = Next::Blocked(access);
             self.waiters[register].push((p as u16, process.ticket));
             self.set_ready(p, false);
             return;
@@ -200,10 +188,7 @@ impl World {
             match process.next {
                 _ if process.ticket != ticket => {}
                 Next::Wait => self.go_on(usize::from(p), None),
-                Next::Blocked(access) => {
-                    process.next = Next::Access(access);
-                    self.set_ready(usize::from(p), true);
-                }
+                Next::Access(_) => self.set_ready(usize::from(p), true),
                 _ => {}
             }
         }
@@ -223,7 +208,7 @@ impl World {
                 Suspension::Access(access) => break Next::Access(access),
                 Suspension::DoorwayEnd => process.is_past_doorway = true,
                 Suspension::Inside => {
-                    break Next::Leave(self.workload.dwell(p, process.begun, true));
+                    break Next::Idle(self.workload.dwell(p, process.begun, true), Cue::Pass);
                 }
                 Suspension::Remainder => {
                     process.is_past_doorway = false;
@@ -231,8 +216,10 @@ impl World {
                         process.finished += 1;
                         self.tally.add(process.costs, self.crowd.end(p));
                     }
-                    if process.begun < self.workload.passages_of(p) {
-                        break Next::Start(self.workload.dwell(p, process.begun, false));
+                    if p < self.workload.active && process.begun < self.workload.passages {
+                        let session = self.workload.session(p, process.begun);
+                        let idle = self.workload.dwell(p, process.begun, false);
+                        break Next::Idle(idle, Cue::Request(session));
                     }
                 }
                 Suspension::RoundBegins(_) => process.round.clear(),
@@ -250,7 +237,7 @@ impl World {
                 }
                 Suspension::MayWithdraw => {
                     if let Some(idle) = self.workload.withdraws_after(p, process.begun) {
-                        break Next::Withdraw(idle);
+                        break Next::Idle(idle, Cue::Waited(false));
                     }
                 }
                 Suspension::RoundEnds(true) | Suspension::Forget(_) | Suspension::Live(..) => {}

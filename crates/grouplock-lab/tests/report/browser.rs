@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use grouplock_lab::memory::SimMemory;
-use grouplock_lab::report::{Algorithm, Dossier, Exploration, RmrPoint, Task, html};
+use grouplock_lab::report::{Algorithm, Dossier, Exploration, Task, html};
+use grouplock_lab::rmr::{Measurement, Model};
 use grouplock_lab::{Options, Subject, Verdict, check};
 use grouplock_testing::browser::Browser;
 use grouplock_testing::{current_test, skip};
@@ -25,17 +26,16 @@ fn dossier() -> Dossier {
     dossier.add(Exploration::of(&subject, &Task::new(NAME, 3, 2), outcome));
     // Invented numbers for the plot.
     for (name, slope, base) in [("handover", 0, 28), (NAME, 4, 0), ("dvir-taubenfeld-1", 0, 10)] {
-        for model in ["cc", "dsm"] {
+        for model in [Model::Cc, Model::Dsm] {
             for n in [2, 8, 64, 256] {
-                dossier.rmr.push(RmrPoint {
+                dossier.rmr.push(Measurement {
                     algorithm: name.to_owned(),
-                    model: model.to_owned(),
+                    model,
                     processes: n as usize,
                     max: slope * n + base,
                     mean: (slope * n + base) as f64 / 2.0,
-                    amortised: None,
-                    remote_spinning: model == "dsm" && name == NAME,
-                    bound: None,
+                    remote_spinning: model == Model::Dsm && name == NAME,
+                    ..Measurement::default()
                 });
             }
         }

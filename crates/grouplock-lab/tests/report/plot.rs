@@ -1,19 +1,11 @@
 //! Draws counted references.
 
-use grouplock_lab::report::{Broken, Dossier, RmrPoint, html::page};
+use grouplock_lab::report::{Broken, Dossier, html::page};
+use grouplock_lab::rmr::Measurement;
 
-fn point(processes: usize, max: u64) -> RmrPoint {
-    let (algorithm, model) = ("a<b".to_owned(), "cc".to_owned());
-    RmrPoint {
-        algorithm,
-        model,
-        processes,
-        max,
-        mean: 1.5,
-        amortised: None,
-        remote_spinning: false,
-        bound: None,
-    }
+fn point(processes: usize, max: u64) -> Measurement {
+    let algorithm = "a<b".to_owned();
+    Measurement { algorithm, processes, max, mean: 1.5, ..Measurement::default() }
 }
 
 #[test]
@@ -43,7 +35,7 @@ fn a_single_point_has_a_place() {
 
 #[test]
 fn a_size_at_which_a_lock_breaks_is_named_and_so_is_a_proven_bound() {
-    let rmr = vec![RmrPoint { bound: Some(31), ..point(2, 28) }, point(64, 28)];
+    let rmr = vec![Measurement { bound: Some(31), ..point(2, 28) }, point(64, 28)];
     let (algorithm, because) = ("a<b".to_owned(), "it stood still".to_owned());
     let broken = vec![Broken { algorithm, processes: 8, because }];
     let body = page(&Dossier { rmr, broken, ..Dossier::default() });

@@ -1,8 +1,7 @@
 //! The contents of a paper's table.
 
-use grouplock_lab::report::{
-    Broken, Cell, Dossier, Exploration, Paper, RmrPoint, Support, Table, Task,
-};
+use grouplock_lab::report::{Broken, Cell, Dossier, Exploration, Paper, Support, Table, Task};
+use grouplock_lab::rmr::Measurement;
 use grouplock_lab::{Property, Verdict};
 
 fn dossier(tasks: &[Task]) -> Dossier {
@@ -101,15 +100,13 @@ fn a_limit_is_never_shown_as_a_proof() {
 }
 
 fn counted(points: &[(usize, u64)], bound: Option<u64>) -> Dossier {
-    let point = |&(processes, max): &(usize, u64)| RmrPoint {
+    let point = |&(processes, max): &(usize, u64)| Measurement {
         algorithm: "handover".to_owned(),
-        model: "cc".to_owned(),
         processes,
         max,
         mean: 20.0,
-        remote_spinning: false,
-        amortised: None,
         bound,
+        ..Measurement::default()
     };
     Dossier { rmr: points.iter().map(point).collect(), ..dossier(&[]) }
 }

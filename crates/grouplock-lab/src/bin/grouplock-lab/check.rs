@@ -175,28 +175,25 @@ impl Arguments {
     /// What to explore, and how.
     fn options(&self, subject: &Subject, task: &Task) -> Result<Options, String> {
         let memory_limit = memory_limit(self.memory_limit)?;
+        let (name, model) = (subject.name, task.memory_model);
         if task.deaths.is_some() && !subject.dies {
+            return Err(format!("--deaths does not apply to {name}: its processes do not die"));
+        }
+        if model != MemoryModel::Sc && subject.dies {
             return Err(format!(
-                "--deaths does not apply to {}: its processes do not die",
-                subject.name
+                "--memory {model} is not explored for {name}, whose processes may die; \
+                 --memory sc is"
             ));
         }
-        if task.memory_model != MemoryModel::Sc && subject.dies {
-            return Err(format!(
-                "--memory {} is not explored for {}, whose processes may die; --memory sc is",
-                task.memory_model, subject.name
-            ));
-        }
-        if let Some(property) = task.property
-            && property.claim(&subject.claims) == Claim::NotApplicable
-        {
-            return Err(format!("{property} does not apply to {}", subject.name));
-        }
-        if let Some(property) = task.property
-            && !task.memory_model.checks(property)
-        {
-            let model = task.memory_model;
-            return Err(format!("{property} is checked with --memory sc only, not with {model}"));
+        if let Some(property) = task.property {
+            if property.claim(&subject.claims) == Claim::NotApplicable {
+                return Err(format!("{property} does not apply to {name}"));
+            }
+            if !model.checks(property) {
+                return Err(format!(
+                    "{property} is checked with --memory sc only, not with {model}"
+                ));
+            }
         }
         Ok(Options { progress: show, ..task.options(subject).memory(memory_limit) })
     }

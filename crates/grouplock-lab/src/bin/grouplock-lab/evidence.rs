@@ -37,11 +37,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Answer {
     let file = &arguments.file;
     let mut evidence = if file.exists() { read(file, KIND)? } else { Dossier::default() };
-    let named = |name: &str| {
-        let plain = name.split('+').next().unwrap_or(name);
-        let names = &arguments.algorithms;
-        names.is_empty() || names.iter().any(|n| n == name || n == plain)
-    };
+    let named = |name: &str| pages::is_named(name, &arguments.algorithms);
     let tasks = arguments.plan.tasks();
     if let Some(unknown) =
         arguments.algorithms.iter().find(|n| !tasks.iter().any(|t| t.algorithm == **n))

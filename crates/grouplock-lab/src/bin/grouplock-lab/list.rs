@@ -1,5 +1,6 @@
 //! `grouplock-lab list`.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -25,15 +26,13 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     };
     let text = if arguments.json {
         let rows = subjects.iter().map(|subject| {
-            let claims = Property::CLAIMABLE.into_iter().map(|property| {
-                let claim = property.claim(&subject.claims).to_string();
-                (property.name().to_owned(), claim.into())
-            });
+            let claim = |property: Property| property.claim(&subject.claims).to_string();
+            let claims = Property::CLAIMABLE.map(|property| (property.name(), claim(property)));
             json!({
                 "algorithm": subject.name,
                 "kind": kind(subject),
                 "source": subject.claims.source,
-                "claims": claims.collect::<serde_json::Map<_, _>>(),
+                "claims": BTreeMap::from(claims),
                 "rmr_cc": subject.claims.rmr_cc.to_string(),
                 "rmr_dsm": subject.claims.rmr_dsm.to_string(),
             })

@@ -5,9 +5,10 @@ use std::process::ExitCode;
 use std::str::FromStr;
 
 use clap::Args;
-use grouplock_algorithms::claims::Growth;
+use grouplock_algorithms::claims::{Bound, Growth};
 use grouplock_lab::Subject;
-use grouplock_lab::rmr::{self, Contended, Measurement, Model, Options, RmrError};
+use grouplock_lab::report::{Broken, Dossier};
+use grouplock_lab::rmr::{self, Contended, Measurement, Model, Options};
 use serde_json::json;
 
 use crate::{Answer, say, show};
@@ -52,129 +53,97 @@ const BROKEN: u8 = 1;
 pub(crate) fn run(arguments: &Arguments) -> Answer {
     let options =
         Options { passages: arguments.passages, seed: arguments.seed, ..Options::default() };
-    let all = rmr::names();
     let names = match arguments.algorithm.as_str() {
-        "all" => all,
+        "all" => rmr::names(),
         asked => vec![asked],
     };
+    // Wrong arguments are reported before any work is done.
+    let mut locks = Vec::new();
+    for name in &names {
+        let sizes = arguments.processes.iter();
+        let found = sizes.map(|&processes| rmr::find(name, processes, &options));
+        locks.extend(found.collect::<Result<Vec<_>, _>>()?.pop());
+    }
     let mut sizes = arguments.processes.clone();
     sizes.sort_unstable();
     sizes.dedup();
-    // Wrong arguments are reported before any work is done.
-    let mut found = Vec::new();
-    for name in names {
-        let mut lock = None;
-        for &processes in &arguments.processes {
-            lock = Some(rmr::find(name, processes, &options)?);
-        }
-        let (bound, measured, broken) = (None, Vec::new(), Vec::new());
-        found.extend(lock.map(|lock| Found { lock, bound, measured, broken }));
-    }
-    for Found { lock, bound, measured, broken } in &mut found {
-        for &processes in &sizes {
-            show(&format!("{}, {processes} processes", lock.name));
-            match rmr::measure(lock.name, processes, &options) {
-                Ok(all) => measured.extend(all.into_iter().filter(|m| m.model == arguments.model)),
-                Err(error) => broken.push(error),
-            }
-        }
-        show(&format!("{}, any number of processes", lock.name));
-        *bound = rmr::bounds(lock.name)?.map(|bounds| bounds.of(arguments.model));
-    }
+    let mut found = Dossier::default();
+    let wanted = |name: &str| names.contains(&name);
+    found.count_references(&sizes, &options, &wanted, &mut |name, processes| {
+        show(&format!("{name}, {processes} processes"));
+    })?;
     show("");
+    found.rmr.retain(|measured| measured.model == arguments.model);
     if arguments.json {
-        let rows = found.iter().flat_map(|found| {
-            found.measured.iter().map(|measured| {
-                let mut row = json!(measured);
-                row["bound"] = json!(found.bound);
-                if let (false, Some(row)) = (arguments.contention, row.as_object_mut()) {
-                    row.retain(|key, _| !key.ends_with("_contention"));
-                }
-                row
-            })
+        let rows = found.rmr.iter().map(|measured| {
+            let mut row = json!(measured);
+            row["amortised"] = json!(measured.amortised);
+            row["passages"] = json!(measured.passages);
+            row["schedule"] = json!(measured.schedule);
+            if arguments.contention {
+                row["by_point_contention"] = json!(measured.by_point_contention);
+                row["by_interval_contention"] = json!(measured.by_interval_contention);
+            }
+            row
         });
         say(&format!("{:#}\n", rows.collect::<serde_json::Value>()));
     } else {
-        say(&table(arguments.model, &found));
+        say(&table(arguments.model, &locks, &found));
         if arguments.contention {
-            found.iter().flat_map(|found| &found.measured).for_each(|m| say(&contention(m)));
+            found.rmr.iter().for_each(|measured| say(&contention(measured)));
         }
     }
-    let broken = || found.iter().flat_map(|found| &found.broken);
-    broken().for_each(|error| eprintln!("grouplock-lab: {error}"));
-    Ok(if broken().next().is_none() { ExitCode::SUCCESS } else { ExitCode::from(BROKEN) })
+    found.broken.iter().for_each(|broken| eprintln!("grouplock-lab: {}", broken.because));
+    Ok(if found.broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(BROKEN) })
 }
 
-/// The results for one lock in one model.
-struct Found {
-    lock: Subject,
-    /// Proven for any number of processes.
-    bound: Option<u64>,
-    measured: Vec<Measurement>,
-    /// The sizes at which the lock breaks.
-    broken: Vec<RmrError>,
-}
-
-impl Found {
-    /// The cost, compared with the claim.
-    fn summary(&self, model: Model) -> String {
-        let claims = self.lock.claims;
-        let claim = if model == Model::Dsm { claims.rmr_dsm } else { claims.rmr_cc };
-        if let Some(least) = self.broken.iter().filter_map(RmrError::breaks_with).min() {
-            return format!(
-                "it breaks with {least} processes: figures of other sizes show nothing"
-            );
+/// The cost of a lock, compared with the claim.
+fn summary(claim: Bound, measured: &[&Measurement], broken: &[&Broken]) -> String {
+    if let Some(least) = broken.iter().map(|broken| broken.processes).min() {
+        return format!("it breaks with {least} processes: figures of other sizes show nothing");
+    }
+    if let Some(bound) = measured.iter().find_map(|point| point.bound) {
+        return format!("proven: at most {bound} for any N; claimed {claim}");
+    }
+    let growth = rmr::growth(measured, claim);
+    let verdict = match claim.claimed {
+        Growth::NotStated => "nothing is claimed",
+        claimed if growth <= claimed => "within the claim",
+        _ => "MORE than claimed",
+    };
+    match growth {
+        Growth::NotStated => format!("claimed {claim}; three sizes or more show how it grows"),
+        Growth::Unbounded => {
+            format!("grows as ∞ (waits on remote registers), claimed {claim}: {verdict}")
         }
-        let growth = if let Some(bound) = self.bound {
-            return format!("proven: at most {bound} for any N; claimed {claim}");
-        } else if self.measured.iter().any(|point| point.remote_spinning) {
-            Growth::Unbounded
-        } else {
-            let cost = |m: &Measurement| match m.amortised {
-                Some(mean) if claim.amortised => rmr::rounded_up(mean),
-                _ => m.max,
-            };
-            let seen: Vec<_> = self.measured.iter().map(|m| (m.processes, cost(m))).collect();
-            rmr::fit(&seen)
-        };
-        let verdict = match claim.claimed {
-            Growth::NotStated => "nothing is claimed",
-            claimed if growth <= claimed => "within the claim",
-            _ => "MORE than claimed",
-        };
-        match growth {
-            Growth::NotStated => format!("claimed {claim}; three sizes or more show how it grows"),
-            Growth::Unbounded => {
-                format!("grows as ∞ (waits on remote registers), claimed {claim}: {verdict}")
-            }
-            _ => format!("what was found grows as {growth}, claimed {claim}: {verdict}"),
-        }
+        _ => format!("what was found grows as {growth}, claimed {claim}: {verdict}"),
     }
 }
 
 /// One line per lock and size, and one summary per lock.
-fn table(model: Model, found: &[Found]) -> String {
+fn table(model: Model, locks: &[Subject], found: &Dossier) -> String {
     let mut text = format!("remote memory references per passage, {model}\n\n");
     _ = writeln!(
         text,
         "{:<24} {:>4} {:>8} {:>9}  schedule of the largest",
         "algorithm", "N", "found", "mean"
     );
-    for found in found {
-        for Measurement { algorithm, processes, max, mean, amortised, schedule, .. } in
-            &found.measured
-        {
+    for Subject { name, claims, .. } in locks {
+        let points: Vec<_> = found.rmr.iter().filter(|point| point.algorithm == *name).collect();
+        for Measurement { processes, max, mean, amortised, schedule, .. } in &points {
             let largest_mean =
                 amortised.map_or_else(String::new, |m| format!("; largest mean of a run {m:.2}"));
             _ = writeln!(
                 text,
-                "{algorithm:<24} {processes:>4} {max:>8} {mean:>9.2}  {schedule}{largest_mean}"
+                "{name:<24} {processes:>4} {max:>8} {mean:>9.2}  {schedule}{largest_mean}"
             );
         }
-        for error in &found.broken {
-            _ = writeln!(text, "{error}");
+        let broken: Vec<_> = found.broken.iter().filter(|it| it.algorithm == *name).collect();
+        for Broken { because, .. } in &broken {
+            _ = writeln!(text, "{because}");
         }
-        _ = writeln!(text, "{:<24} {}", "", found.summary(model));
+        let claim = if model == Model::Dsm { claims.rmr_dsm } else { claims.rmr_cc };
+        _ = writeln!(text, "{:<24} {}", "", summary(claim, &points, &broken));
     }
     text
 }

@@ -8,7 +8,7 @@ mod player;
 mod plot;
 mod tables;
 
-use std::fmt::{self, Display, Write as _};
+use std::fmt::Display;
 
 use super::dossier::Dossier;
 use super::grouped;
@@ -18,14 +18,9 @@ const SCRIPT: &str = include_str!("page.js");
 
 /// The page.
 pub fn page(dossier: &Dossier) -> String {
-    let parts = [
-        summary(dossier),
-        player::section(dossier),
-        tables::papers(dossier),
-        plot::section(dossier),
-        tables::states(dossier),
-    ];
-    let [summary, traces, papers, references, states] = parts;
+    let (summary, traces) = (summary(dossier), player::section(dossier));
+    let (papers, references) = (tables::papers(dossier), plot::section(dossier));
+    let states = tables::states(dossier);
     format!(
         r#"<!doctype html>
 <html lang="en">
@@ -91,8 +86,8 @@ fn table(
     heads: impl IntoIterator<Item = impl Display>,
     rows: &str,
 ) -> String {
-    let heads = each(heads, |head| format!(r#"<th scope="col">{}</th>"#, E(head)));
-    let label = E(label);
+    let heads = each(heads, |head| format!(r#"<th scope="col">{}</th>"#, escaped(head)));
+    let label = escaped(label);
     format!(
         r#"<div class="scroll" tabindex="0" role="region" aria-label="{label}">
 <table class="{class}"><thead><tr>{heads}</tr></thead>
@@ -106,28 +101,15 @@ fn thousands(number: u64) -> String {
     grouped(number, '\u{202f}')
 }
 
-/// Shows a text with the special characters of HTML escaped, for element contents and quoted
+/// The text with the special characters of HTML escaped, for element contents and quoted
 /// attributes.
-struct E<T>(T);
-
-impl<T: Display> Display for E<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for c in self.0.to_string().chars() {
-            match c {
-                '&' => f.write_str("&amp;")?,
-                '<' => f.write_str("&lt;")?,
-                '>' => f.write_str("&gt;")?,
-                '"' => f.write_str("&quot;")?,
-                '\'' => f.write_str("&#39;")?,
-                c => f.write_char(c)?,
-            }
-        }
-        Ok(())
-    }
+fn escaped(text: impl Display) -> String {
+    let special = [('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;"), ('"', "&quot;"), ('\'', "&#39;")];
+    special.iter().fold(text.to_string(), |text, &(sign, name)| text.replace(sign, name))
 }
 
-/// `value` as JSON for a `script` element: no text in it can end the element.
-fn json(value: &impl serde::Serialize) -> String {
-    let text = serde_json::to_string(value).expect("plain data has a JSON form");
+/// `value` for a `script` element: no text in it can end the element.
+fn script(value: &serde_json::Value) -> String {
+    let text = value.to_string();
     text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }

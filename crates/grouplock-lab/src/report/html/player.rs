@@ -1,23 +1,15 @@
 //! Counterexamples that can be played forward and backward.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use grouplock_algorithms::claims::Text;
-use serde::Serialize;
+use serde_json::{Value, json};
 
-use super::{E, each, json, lanes, table};
+use super::{each, escaped, lanes, script, table};
 use crate::property::Property;
 use crate::registry;
 use crate::report::dossier::{Dossier, Exploration};
 use crate::trace::Step;
-
-#[derive(Serialize)]
-struct Played<'a> {
-    mutex: bool,
-    colours: u64,
-    steps: &'a [Step],
-    program: BTreeMap<String, Excerpt>,
-}
 
 pub(super) fn section(dossier: &Dossier) -> String {
     let found = dossier.explorations.iter().filter(|e| !e.trace.is_empty()).enumerate();
@@ -42,14 +34,16 @@ that step.</p>"#
 fn trace(number: usize, exploration: &Exploration, is_mutex: bool) -> String {
     let steps = &exploration.trace;
     let property = exploration.violated.map_or("violation", Property::name);
-    let (algorithm, size) = (E(&exploration.algorithm), E(exploration.size(is_mutex)));
-    let because = E(exploration.because.as_deref().unwrap_or("A claim is violated"));
+    let (algorithm, size) = (escaped(&exploration.algorithm), escaped(exploration.size(is_mutex)));
+    let because = escaped(exploration.because.as_deref().unwrap_or("A claim is violated"));
     let (picture, controls) = (picture(steps, is_mutex), controls(steps.len()));
     let texts: Vec<_> =
         registry::all().iter().flat_map(|subject| subject.claims.text.files()).collect();
     let played: Vec<_> = steps.iter().map(|step| at_its_line(step, &texts)).collect();
     let program = excerpts(&played, &texts);
-    let data = json(&Played { mutex: is_mutex, colours: lanes::COLOURS, steps: &played, program });
+    let data = script(&json!({
+        "mutex": is_mutex, "colours": lanes::COLOURS, "steps": played, "program": program
+    }));
     let listing = listing(steps, is_mutex);
     format!(
         r#"<article class="trace" id="trace-{number}" tabindex="0" aria-labelledby="trace-{number}-name">
@@ -70,11 +64,9 @@ fn picture(steps: &[Step], is_mutex: bool) -> String {
     let names = each(0..lanes::processes(steps), |p| format!("<li>P{p}</li>"));
     let (width, svg) = (steps.len() * 7, lanes::svg(steps, is_mutex));
     let processes = || steps.iter().flat_map(|step| &step.processes);
-    let mut sessions: Vec<u64> = processes().map(|process| process.session).collect();
-    sessions.sort_unstable();
-    sessions.dedup();
-    sessions.retain(|&session| session > 0 && !is_mutex);
-    let sessions = each(sessions, |session| {
+    let sessions = processes().map(|process| process.session);
+    let sessions = sessions.filter(|&session| session > 0 && !is_mutex);
+    let sessions = each(sessions.collect::<BTreeSet<_>>(), |session| {
         let colour = lanes::colour(session, 0, false);
         format!(r#"<li><span class="key inside c{colour}"></span>session {session}</li>"#)
     });
@@ -115,8 +107,8 @@ max="{steps}" value="1" aria-label="Step"><output>step 1 of {steps}</output></di
 fn listing(steps: &[Step], is_mutex: bool) -> String {
     let rows = each(steps, |step| {
         let Step { step: number, process, operation, .. } = step;
-        let line = E(step.paper_line.as_deref().unwrap_or_default());
-        let (operation, inside) = (E(operation), step.inside(is_mutex, "P"));
+        let line = escaped(step.paper_line.as_deref().unwrap_or_default());
+        let (operation, inside) = (escaped(operation), step.inside(is_mutex, "P"));
         format!(
             r#"<tr data-step="{number}"><td>{number}</td><td>P{process}</td><td>{line}</td><td><code>{operation}</code></td><td>{inside}</td></tr>
 "#
@@ -149,14 +141,8 @@ fn at_its_line(step: &Step, texts: &[Text]) -> Step {
 /// How many lines to show around each line that is executed.
 const AROUND: usize = 4;
 
-#[derive(Debug, PartialEq, Eq, Serialize)]
-struct Excerpt {
-    from: usize,
-    lines: Vec<&'static str>,
-}
-
 /// The lines that `steps` execute and those around them, by the file's name.
-fn excerpts(steps: &[Step], texts: &[Text]) -> BTreeMap<String, Excerpt> {
+fn excerpts(steps: &[Step], texts: &[Text]) -> BTreeMap<String, Value> {
     let mut ranges: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for step in steps {
         let place = step.source.as_deref().and_then(|source| source.rsplit_once(':'));
@@ -168,8 +154,8 @@ fn excerpts(steps: &[Step], texts: &[Text]) -> BTreeMap<String, Excerpt> {
     let excerpt = |(file, (first, last)): (&str, (usize, usize))| {
         let text = named(file, texts)?;
         let from = first.saturating_sub(AROUND).max(1);
-        let lines = text.contents.lines().skip(from - 1).take(last + AROUND + 1 - from).collect();
-        Some((file.to_owned(), Excerpt { from, lines }))
+        let lines = text.contents.lines().skip(from - 1).take(last + AROUND + 1 - from);
+        Some((file.to_owned(), json!({ "from": from, "lines": lines.collect::<Vec<_>>() })))
     };
     ranges.into_iter().filter_map(excerpt).collect()
 }

@@ -1,8 +1,12 @@
 //! Remote memory references against the number of processes, both on logarithmic scales: a constant
 //! is level, N has slope one.
 
-use super::{E, each, table};
-use crate::report::dossier::{Broken, Dossier, RmrPoint};
+use std::collections::BTreeSet;
+
+use super::{each, escaped, table};
+use crate::report::dossier::Dossier;
+use crate::rmr::model::PerModel;
+use crate::rmr::{Measurement, Model};
 
 const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 340.0;
@@ -13,12 +17,12 @@ const BOTTOM: f64 = 44.0;
 /// The number of colours for lines. Further lines share them and are dashed.
 const COLOURS: usize = 8;
 
-/// The models of counting, and their names here.
-const MODELS: [(&str, &str); 4] = [
-    ("cc", "Cache-coherent (CC)"),
-    ("cc-write-back", "CC, write-back"),
-    ("cc-write-through", "CC, every write counts"),
-    ("dsm", "Distributed shared memory (DSM)"),
+/// The titles of the plots.
+const TITLES: PerModel<&str> = [
+    "Cache-coherent (CC)",
+    "CC, write-back",
+    "CC, every write counts",
+    "Distributed shared memory (DSM)",
 ];
 
 pub(super) fn section(dossier: &Dossier) -> String {
@@ -28,21 +32,25 @@ pub(super) fn section(dossier: &Dossier) -> String {
 "#
         .to_owned();
     }
-    let names = distinct(dossier.rmr.iter().map(|point| &*point.algorithm));
+    // In the order of their first points.
+    let mut names: Vec<&str> = Vec::new();
+    for point in &dossier.rmr {
+        if !names.contains(&&*point.algorithm) {
+            names.push(&point.algorithm);
+        }
+    }
     let legend = each(names.iter().enumerate(), |(i, name)| {
-        let ((colour, dash), name) = (look(i), E(name));
+        let ((colour, dash), name) = (look(i), escaped(name));
         format!(
             r#"<button type="button" aria-pressed="false" data-series="{i}"><svg width="26" height="10"
 aria-hidden="true"><line class="line l{colour}{dash}" x1="1" x2="25" y1="5" y2="5"/></svg>{name}</button>"#
         )
     });
-    let plots = each(distinct(dossier.rmr.iter().map(|point| &*point.model)), |model| {
-        let title = MODELS.iter().find(|(name, _)| *name == model).map_or(model, |known| known.1);
-        let points: Vec<_> = dossier.rmr.iter().filter(|point| point.model == model).collect();
-        plot(title, &points, &names, &dossier.broken)
-    });
+    let counted = |model: &Model| dossier.rmr.iter().any(|point| point.model == *model);
+    let models = Model::ALL.into_iter().filter(counted);
+    let plots = each(models, |model| plot(dossier, model, &names));
     let broken = each(&dossier.broken, |broken| {
-        format!("<p class=\"lead\">✗ {}.</p>\n", E(&broken.because))
+        format!("<p class=\"lead\">✗ {}.</p>\n", escaped(&broken.because))
     });
     format!(
         r#"<section id="rmr"><h2>Remote memory references</h2>
@@ -55,17 +63,6 @@ any N stands with the numbers. Choose an algorithm in the legend to set it apart
 {broken}</section>
 "#
     )
-}
-
-/// Each element once, in the order of its first occurrence.
-fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
-    let mut seen = Vec::new();
-    all.for_each(|next| {
-        if !seen.contains(&next) {
-            seen.push(next);
-        }
-    });
-    seen
 }
 
 /// The colour of the line of the `i`th algorithm, and whether it is dashed.
@@ -101,24 +98,25 @@ impl Scale {
     }
 }
 
-fn plot(title: &str, points: &[&RmrPoint], names: &[&str], broken: &[Broken]) -> String {
+fn plot(dossier: &Dossier, model: Model, names: &[&str]) -> String {
+    let points: Vec<_> = dossier.rmr.iter().filter(|point| point.model == model).collect();
     let x = Scale::new(points.iter().map(|p| p.processes as f64), LEFT + 8.0, WIDTH - RIGHT - 8.0);
     let counts = points.iter().map(|p| p.max as f64 * 1.15);
     let y = Scale::new(counts.chain([1.0]), HEIGHT - BOTTOM, TOP);
-    let mut sizes = distinct(points.iter().map(|point| point.processes));
-    sizes.sort_unstable();
+    let sizes: BTreeSet<_> = points.iter().map(|point| point.processes).collect();
     let axes = axes(&x, &y, &sizes);
     let lines = each(names.iter().enumerate(), |(i, name)| {
         let mut line: Vec<_> = points.iter().filter(|point| point.algorithm == *name).collect();
         line.sort_by_key(|point| point.processes);
-        let at = |point: &RmrPoint| (x.at(point.processes as f64), y.at(point.max as f64));
+        let at = |point: &Measurement| (x.at(point.processes as f64), y.at(point.max as f64));
         let (colour, dash) = look(i);
         let dots = each(&line, |point| {
-            let RmrPoint { processes, max, mean, remote_spinning, .. } = point;
+            let Measurement { processes, max, mean, remote_spinning, .. } = point;
             let [spins, hollow] =
                 if *remote_spinning { [", waits on remote memory", " hollow"] } else { [""; 2] };
-            let tip =
-                E(format!("{name}, N = {processes}: largest found {max}, mean {mean:.1}{spins}"));
+            let tip = escaped(format!(
+                "{name}, N = {processes}: largest found {max}, mean {mean:.1}{spins}"
+            ));
             let (cx, cy) = at(point);
             format!(
                 r#"<circle class="dot l{colour}{hollow}" cx="{cx:.1}" cy="{cy:.1}" r="3.5"
@@ -133,7 +131,7 @@ data-tip="{tip}"><title>{tip}</title></circle>"#
 "#
         )
     });
-    let (title, numbers) = (E(title), numbers(points, names, sizes, broken));
+    let (title, numbers) = (TITLES[model as usize], numbers(dossier, model, names, sizes));
     format!(
         r#"<figure class="plot"><figcaption>{title}</figcaption><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img"
 aria-label="{title}: remote references per passage by number of processes">
@@ -142,7 +140,7 @@ aria-label="{title}: remote references per passage by number of processes">
     )
 }
 
-fn axes(x: &Scale, y: &Scale, sizes: &[usize]) -> String {
+fn axes(x: &Scale, y: &Scale, sizes: &BTreeSet<usize>) -> String {
     let (base, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
     let decades = (0..7).map(|decade| 10_f64.powi(decade));
     let ticks = decades.flat_map(|decade| [1.0, 2.0, 5.0].map(|digit| digit * decade));
@@ -170,32 +168,22 @@ passage</text>
 }
 
 /// The same as numbers, for readers who cannot see or hover.
-fn numbers(
-    points: &[&RmrPoint],
-    names: &[&str],
-    mut sizes: Vec<usize>,
-    broken: &[Broken],
-) -> String {
-    sizes.extend(broken.iter().map(|broken| broken.processes));
-    sizes.sort_unstable();
-    sizes.dedup();
+fn numbers(dossier: &Dossier, model: Model, names: &[&str], mut sizes: BTreeSet<usize>) -> String {
+    sizes.extend(dossier.broken.iter().map(|broken| broken.processes));
     let cell = |text: String| format!(r#"<td class="number">{text}</td>"#);
     let rows = each(names, |name| {
-        let Some(any) = points.iter().find(|point| point.algorithm == *name) else {
-            return String::new();
-        };
+        let of = |&size: &usize| dossier.counted(name, model, size);
+        let Some(any) = sizes.iter().find_map(of) else { return String::new() };
         let costs = each(&sizes, |size| {
-            let point = points.iter().find(|p| p.algorithm == *name && p.processes == *size);
-            let breaks = broken.iter().any(|b| b.algorithm == *name && b.processes == *size);
-            cell(match point {
+            cell(match of(size) {
                 Some(point) if point.remote_spinning => format!("∞ {}", point.max),
                 Some(point) => point.max.to_string(),
-                None if breaks => "✗ breaks".to_owned(),
+                None if dossier.breaks(name, *size) => "✗ breaks".to_owned(),
                 None => "–".to_owned(),
             })
         });
         let bound = cell(any.bound.map_or("–".to_owned(), |bound| format!("≤ {bound}")));
-        let name = E(name);
+        let name = escaped(name);
         format!(r#"<tr><th scope="row"><code>{name}</code></th>{costs}{bound}</tr>"#)
     });
     let sizes = sizes.iter().map(ToString::to_string);

@@ -1,7 +1,7 @@
 //! The papers' tables, and the explorations. On narrow screens each row becomes a card, with the
 //! headings beside the cells.
 
-use super::{E, each, table, thousands};
+use super::{each, escaped, table, thousands};
 use crate::explore::Verdict;
 use crate::property::Property;
 use crate::report::dossier::{Dossier, Exploration};
@@ -13,7 +13,7 @@ pub(super) fn papers(dossier: &Dossier) -> String {
         let Table { title, columns, rows, .. } = Table::measured(paper, dossier);
         let heads = ["Algorithm"].into_iter().chain(columns.iter().copied());
         let rows = each(rows, |of| row(&of, &columns));
-        format!("<h3>{}</h3>\n{}", E(title), table("paper cards", title, heads, &rows))
+        format!("<h3>{}</h3>\n{}", escaped(title), table("paper cards", title, heads, &rows))
     });
     format!(
         r#"<section id="tables"><h2>The papers’ tables, measured</h2>
@@ -26,11 +26,11 @@ S</em>: every interleaving of N processes and S sessions was explored. What was 
 
 fn row(row: &Row, columns: &[&str]) -> String {
     let called = match row.called {
-        Some(called) => format!("in the paper: {}", E(called)),
+        Some(called) => format!("in the paper: {}", escaped(called)),
         None => "not in the paper’s table".to_owned(),
     };
     let cells = each(row.cells.iter().zip(columns), |(cell, column)| cell_of(cell, column));
-    let (algorithm, source) = (E(&row.algorithm), E(row.source));
+    let (algorithm, source) = (escaped(&row.algorithm), escaped(row.source));
     format!(
         r#"<tr><th scope="row"><code>{algorithm}</code><span class="sub">{called}</span><span
 class="sub">{source}</span></th>{cells}</tr>
@@ -45,7 +45,8 @@ fn cell_of(cell: &Cell, column: &str) -> String {
         Support::Unmeasured => ("none", "–"),
         Support::Refuted => ("bad", "✗"),
     };
-    let span = |class: &str, text: &str| format!(r#"<span class="{class}">{}</span>"#, E(text));
+    let span =
+        |class: &str, text: &str| format!(r#"<span class="{class}">{}</span>"#, escaped(text));
     let refuted = if cell.claimed.ends_with(", refuted") { " refuted" } else { "" };
     let claimed = span(&format!("claimed{refuted}"), &cell.claimed);
     // The paper's word is shown only if it differs from the claim.
@@ -54,7 +55,8 @@ fn cell_of(cell: &Cell, column: &str) -> String {
     // Sizes such as "3 × 2" stay on one line.
     let how = cell.how.replace(" × ", "\u{a0}×\u{a0}");
     let how = if how.is_empty() { how } else { span("how", &how) };
-    let (column, measured, printed) = (E(column), E(&cell.measured), printed.unwrap_or_default());
+    let (column, measured, printed) =
+        (escaped(column), escaped(&cell.measured), printed.unwrap_or_default());
     format!(
         r#"<td class="{class}" data-label="{column}"><div class="cell">{claimed}{printed}<span class="measured"><i
 aria-hidden="true">{sign}</i> {measured}</span>{how}</div></td>"#
@@ -95,7 +97,7 @@ fn explored(exploration: &Exploration, is_mutex: bool, decades: f64) -> String {
         }
     };
     let width = 100.0 * (exploration.states.max(1) as f64).log10() / decades;
-    let (algorithm, size) = (E(&exploration.algorithm), E(exploration.size(is_mutex)));
+    let (algorithm, size) = (escaped(&exploration.algorithm), escaped(exploration.size(is_mutex)));
     let Exploration { depth, seconds, .. } = exploration;
     let (states, names) = (thousands(exploration.states), exploration.properties);
     let count = names.iter().count();

@@ -76,7 +76,7 @@ fn victim(victim: usize, model: Model, mut rng: Rng) -> impl FnMut(&World) -> us
         }
         if is_ready {
             let runs = match world.would_count(victim) {
-                Some(counts) => counts[model.index()] || patience == 0,
+                Some(counts) => counts[model as usize] || patience == 0,
                 // Inside or outside: others may pass meanwhile.
                 None => rng.u8(..8) == 0,
             };
