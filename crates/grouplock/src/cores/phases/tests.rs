@@ -82,7 +82,11 @@ fn patient() -> Phases<u8> {
 
 /// A thread joins the queue for session 2. (It is the calling thread, and it does not sleep.)
 fn join_queue(lock: &Phases<u8>) -> QueuedThread {
-    lock.lock().push_thread(Some(Cow::Owned(2)), Instant::now(), Kind::Thread)
+    join_queue_for(lock, 2)
+}
+
+fn join_queue_for(lock: &Phases<u8>, session: u8) -> QueuedThread {
+    lock.lock().push_thread(Some(Cow::Owned(session)), Instant::now(), Kind::Thread)
 }
 
 /// Returns whether new requests must ask while a thread waits for session 2.
@@ -190,6 +194,32 @@ fn a_thread_is_invited_although_a_task_of_its_phase_has_withdrawn() {
     assert_eq!(queued.signal.state(), WaiterState::Invited);
     lock.lock().remove(queued.id);
     assert_eq!((lock.snapshot().holders, lock.snapshot().waiting.len()), (0, 0));
+}
+
+/// A request takes the empty room for session 2, before the thread that was invited has tried. A
+/// thread waits for that session in a later phase.
+#[test]
+fn a_waiter_joins_its_session_past_another_phase() {
+    let lock = patient();
+    let (other, same) = (join_queue_for(&lock, 3), join_queue(&lock));
+    // SAFETY: the holder of session 1 leaves.
+    unsafe { lock.leave(&mut ()) };
+    assert_eq!(other.signal.state(), WaiterState::Invited);
+    lock.enter(Some(2));
+    {
+        // As in `sleep`.
+        let mut locked = lock.lock();
+        other.signal.set(WaiterState::Waiting);
+        locked.accept(other.id);
+    }
+    assert_eq!(same.signal.state(), WaiterState::Granted);
+    assert_eq!((lock.snapshot().holders, lock.snapshot().waiting.len()), (2, 1));
+    lock.lock().remove(other.id);
+    for _ in 0..2 {
+        // SAFETY: the request and the waiter leave.
+        unsafe { lock.leave(&mut ()) };
+    }
+    assert_eq!(lock.snapshot().holders, 0);
 }
 
 /// A holder that was alone leaves while a thread that found the door shut is still counted. The
