@@ -148,6 +148,9 @@ fn the_clients_thread_rests_again_when_nobody_needs_it() {
     for _ in 0..20 {
         // It begins when the client's thread rests, or soon will.
         until("the task ran on this thread", || client.pass() == thread::current().id());
+        // Time for the client's thread to begin its rest. In a rest that has not begun it would see
+        // that it is needed without being woken.
+        thread::sleep(Duration::from_millis(5));
         let pass = async { tokio::time::timeout(LONG, client.pass_async()).await };
         let by = runtime.block_on(pass).expect("the client's thread wakes up");
         assert_ne!(by, thread::current().id());
