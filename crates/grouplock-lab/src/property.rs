@@ -118,7 +118,7 @@ const SOME: u8 = 8;
 const FOR_EVER: u8 = 16;
 /// It needs the order of arrival, which makes more states.
 const ORDER: u8 = 32;
-/// It concerns infinite executions in which processes pass again and again.
+/// It is looked for only if processes may pass again and again.
 const PASSING: u8 = 64;
 /// It says that every process of a session enters, even if none leaves.
 const GATHERS: u8 = 128;

@@ -129,9 +129,10 @@ impl Graph {
             Ok(Some(graph)) => graph,
             Ok(None) => return Ok(Found::TooLarge),
             Err(Obstacle::Trespass) => return Err(Trespass),
-            Err(Obstacle::Liveness(because) | Obstacle::Fault(Fault { because, .. })) => {
+            Err(Obstacle::Liveness(because)) => {
                 return Ok(Found::Cycle(Violation::wrong_liveness(because, &[])));
             }
+            Err(Obstacle::Fault(_)) => unreachable!("the graph leaves out steps with faults"),
         };
         let Some((property, whose, begin, around)) = graph.violation(asked) else {
             return Ok(Found::Nothing);

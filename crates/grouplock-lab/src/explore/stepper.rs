@@ -259,8 +259,7 @@ impl Stepper {
         let old = state.seen(p, register);
         if old == Val::UNDEF && !matches!(op, Op::Write(_)) {
             self.tell(state, p, register, old);
-            let name = self.layout.register_name(register);
-            let p = self.name(p);
+            let (p, name) = (self.name(p), self.register_name(register));
             let because = format!("process {p} reads {name}, whose contents were said to be dead");
             return Err(fault(Property::DeadRead, because));
         }
@@ -292,7 +291,7 @@ impl Stepper {
         {
             let name = self.layout.registers[register].site.name;
             if !(self.subject.in_range)(name, number, state.procs.len()) {
-                let (p, name) = (self.name(p), self.layout.register_name(register));
+                let (p, name) = (self.name(p), self.register_name(register));
                 let because = format!("process {p} writes {number} to {name}, out of its range");
                 return Err(fault(Property::BoundedRegisters, because));
             }

@@ -32,6 +32,7 @@ pub(super) struct Told {
 }
 
 impl Told {
+    /// `stepper` has told no other execution: its names are those of `state`.
     pub(super) fn new(stepper: &Stepper, state: State) -> Self {
         let texts = registry::texts(&stepper.subject);
         Told { steps: Vec::new(), schedule: Vec::new(), state, texts }
@@ -117,6 +118,12 @@ impl Stepper {
     /// The real name of process `p`.
     pub(super) fn name(&self, p: usize) -> usize {
         self.names.processes[p]
+    }
+
+    /// The real name of `register`.
+    pub(super) fn register_name(&self, register: usize) -> String {
+        let register = self.layout.renamed(register, |object| self.names.objects[object]);
+        self.layout.register_name(register)
     }
 
     /// Records an event of process `p`, if events are recorded.
