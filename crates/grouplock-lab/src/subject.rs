@@ -7,7 +7,7 @@ use grouplock_algorithms::memory::Word;
 use grouplock_algorithms::raw::{RawGroup, RawMutex, WithdrawGroup, WithdrawMutex};
 use grouplock_algorithms::{CapacityError, Claims, Session};
 
-use crate::memory::SimMemory;
+use crate::memory::{SimMemory, context};
 
 /// A process that has joined a lock, which it shares with the others.
 pub(crate) trait Process {
@@ -142,6 +142,7 @@ fn join_all<L: 'static, P: fmt::Debug + 'static>(
     inspect: fn(&P, &mut dyn FnMut(&'static str, Word)),
 ) -> Joined {
     let lock = Rc::new(new(processes)?);
+    context::let_join();
     let member = |_| {
         let me = join(&lock)?;
         Ok(Box::new(Member { me, lock: Rc::clone(&lock), enter, exit, inspect }) as _)

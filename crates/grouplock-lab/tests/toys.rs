@@ -43,6 +43,8 @@ const OWN_SPIN: u8 = 10;
 const RAISES: u8 = 11;
 /// Test-and-set, but no process enters twice in a row while others try. With two, none starves.
 const NOT_TWICE: u8 = 12;
+/// A process that joins says so in a register.
+const JOINS: u8 = 13;
 
 #[derive(Debug)]
 struct Toy<const K: u8> {
@@ -80,6 +82,9 @@ impl<const K: u8> RawMutex<SimMemory> for Toy<K> {
     }
 
     fn join(&self) -> Result<Me, CapacityError> {
+        if K == JOINS {
+            self.count.faa(1, SeqCst);
+        }
         self.slots.take()
     }
 
@@ -393,6 +398,13 @@ fn a_process_that_enters_by_its_first_step_enters() {
 #[test]
 fn nothing_is_said_of_an_order_where_there_is_no_doorway() {
     assert_eq!(only::<ONE_STEP>(2, Property::Fcfs), "Holds, not looked at");
+}
+
+/// All processes have joined before the first step. This is enough only if joining is no step.
+#[test]
+#[should_panic(expected = "while a process joins, which is not explored")]
+fn a_lock_whose_processes_access_a_register_when_they_join_is_refused() {
+    only::<JOINS>(2, Property::MutualExclusion);
 }
 
 #[test]

@@ -231,6 +231,8 @@ pub(crate) struct Blueprint {
     pub(crate) registers: Vec<BlueprintRegister>,
     pub(crate) objects: Vec<BlueprintObject>,
     open: Vec<usize>,
+    /// The lock is made. Processes join it.
+    is_made: bool,
 }
 
 #[derive(Debug)]
@@ -335,6 +337,13 @@ fn with_blueprint(f: impl FnOnce(&mut Blueprint)) {
     });
 }
 
+/// The lock that is being set up is made, and processes join it. They may make registers, but must
+/// not access any. Then it makes no difference when a process joins: until its first request it is
+/// one that has joined and is idle. So explorations in which all join at the start are enough.
+pub(crate) fn let_join() {
+    with_blueprint(|blueprint| blueprint.is_made = true);
+}
+
 /// Makes an object. The registers that `make` creates lie in it.
 pub(super) fn object<T>(make: impl FnOnce() -> T) -> NonNull<T> {
     with_blueprint(|blueprint| {
@@ -369,6 +378,7 @@ pub(super) fn operate(
     let known = with(|context| {
         let Context::SetUp(blueprint) = context else { return None };
         assert!(!operation.blocks(), "{operation:?} while a lock is set up");
+        assert!(!blueprint.is_made, "{operation:?} while a process joins, which is not explored");
         let held = &mut blueprint.registers[register].initial;
         let answer = operation.answer(*held);
         *held = operation.written(*held).unwrap_or(*held);
@@ -386,13 +396,14 @@ fn is_coroutine() -> bool {
 }
 
 /// Waits on a register, unless the process withdraws, and returns the answer. This is one blocking
-/// step for an explorer, and single counted reads for a meter.
+/// step for an explorer, and single counted reads for a meter. While a lock is set up it is refused,
+/// whatever the register holds.
 pub(super) fn wait(
     register: usize,
     operation: Operation,
     at: &'static Location<'static>,
 ) -> Option<Cue> {
-    if is_explored() {
+    if is_explored() || !is_coroutine() {
         return operate(register, operation, Ordering::Acquire, at);
     }
     let look = || match operate(register, Operation::Read, Ordering::Acquire, at) {
