@@ -5,21 +5,22 @@ use std::time::Duration;
 
 use crate::budget::{self, Given, Order, Part, Reached};
 use crate::dist::MUSL;
-use crate::run::Program;
+use crate::programs::TestProgram;
+use crate::run::{LIMIT, Program};
 use crate::setup::Need;
 
 /// The plans of the comparison.
 const PLANS: [&str; 4] = ["smoke", "quick", "standard", "full"];
 
 /// The standard plan of the comparison takes some ten minutes on two cores. The shares leave time
-/// for building, and for slower machines.
+/// for slower machines.
 const PARTS: &[Part] = &[
-    Part { name: "comparison", share: 30, run: comparison },
-    Part { name: "uncontended", share: 8, run: uncontended },
-    Part { name: "rooms", share: 4, run: rooms },
-    Part { name: "run", share: 6, run: run_overhead },
-    Part { name: "etcd", share: 12, run: etcd },
-    Part { name: "model-swap", share: 2, run: model_swap },
+    Part { name: "comparison", share: 30, build, run: comparison },
+    Part { name: "uncontended", share: 8, build, run: uncontended },
+    Part { name: "rooms", share: 4, build, run: rooms },
+    Part { name: "run", share: 6, build, run: run_overhead },
+    Part { name: "etcd", share: 12, build, run: etcd },
+    Part { name: "model-swap", share: 2, build, run: model_swap },
 ];
 
 pub(crate) fn names() -> Vec<&'static str> {
@@ -45,6 +46,12 @@ pub(crate) fn order(arguments: &[String]) -> Result<Order, String> {
 }
 
 type Results = Vec<(String, Reached)>;
+
+/// Builds the program that measures.
+fn build() -> Result<Vec<TestProgram>, String> {
+    Program::cargo(&["build", "--release", "-p", "grouplock-bench"]).quietly(LIMIT)?;
+    Ok(Vec::new())
+}
 
 /// The directory of the pages. A quick measurement does not replace a careful one.
 fn out(given: &Given) -> &'static str {

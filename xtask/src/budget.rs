@@ -1,8 +1,11 @@
 //! Parts that run one after the other, each with a share of the time, and all even if one fails.
+//! What they need is built first. They share the time that is left then.
 
 use std::fmt::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+
+use crate::programs::TestProgram;
 
 /// The result of one run, for the report.
 pub(crate) enum Reached {
@@ -13,16 +16,17 @@ pub(crate) enum Reached {
     Failed(String),
 }
 
-/// A part: its name, its share of the time, and the function that runs it within a time. It may run
-/// several programs.
 pub(crate) struct Part {
     pub(crate) name: &'static str,
-    /// Relative to the shares of the other parts.
+    /// Its share of the time, relative to the shares of the other parts.
     pub(crate) share: u32,
+    /// Builds what takes long, and returns the test programs, if it runs any.
+    pub(crate) build: fn() -> Result<Vec<TestProgram>, String>,
     pub(crate) run: fn(&Given) -> Vec<(String, Reached)>,
 }
 
 /// The input of a part.
+#[derive(Clone)]
 pub(crate) struct Given {
     /// The end of its time.
     pub(crate) end: Instant,
@@ -30,15 +34,11 @@ pub(crate) struct Given {
     pub(crate) minutes: u32,
     /// The plan of measurements; empty for tests.
     pub(crate) plan: String,
+    /// What the part has built.
+    pub(crate) programs: Vec<TestProgram>,
 }
 
 impl Given {
-    /// The same, with the end later by the time since `start`. So building takes time from the
-    /// later parts, not from the built part.
-    pub(crate) fn after_building(&self, start: Instant) -> Self {
-        Given { end: self.end + start.elapsed(), minutes: self.minutes, plan: self.plan.clone() }
-    }
-
     /// The remaining time; a little, even if none is left.
     pub(crate) fn left(&self) -> Duration {
         self.end.saturating_duration_since(Instant::now()).max(Duration::from_secs(10))
@@ -52,25 +52,34 @@ pub(crate) struct Order {
     pub(crate) plan: String,
 }
 
-/// Runs the parts. Unused time of a part goes to the parts after it. A part that has no time left
-/// does not begin: what it must build could take long.
+/// Builds for all parts, then runs them. Unused time of a part goes to the parts after it.
 pub(crate) fn run(order: &Order) -> ExitCode {
     let end = Instant::now() + Duration::from_secs(60) * order.minutes;
+    let built: Vec<_> = order.parts.iter().map(|part| (part.build)()).collect();
     let mut report = String::new();
     let (mut ended, mut cut_off, mut failed) = (0, 0, 0);
-    for (at, part) in order.parts.iter().enumerate() {
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            cut_off += 1;
-            _ = writeln!(report, "{} (0 s)\n  cut off: no time was left for it", part.name);
-            continue;
-        }
+    for (at, (part, built)) in order.parts.iter().zip(built).enumerate() {
+        let start = Instant::now();
+        let left = end.saturating_duration_since(start);
         let shares: u32 = order.parts[at..].iter().map(|part| part.share).sum();
         let budget = left * part.share / shares.max(1);
         println!("\n== {}: {} seconds", part.name, budget.as_secs());
-        let start = Instant::now();
-        let given = Given { end: start + budget, minutes: order.minutes, plan: order.plan.clone() };
-        let reached = (part.run)(&given);
+        let reached = match built {
+            Err(why) => vec![("build".to_owned(), Reached::Failed(why))],
+            // It would build too, and take longer than nothing.
+            Ok(_) if left.is_zero() => {
+                vec![(
+                    "all".to_owned(),
+                    Reached::CutOff("its beginning: no time is left".to_owned()),
+                )]
+            }
+            Ok(programs) => (part.run)(&Given {
+                end: start + budget,
+                minutes: order.minutes,
+                plan: order.plan.clone(),
+                programs,
+            }),
+        };
         let took = start.elapsed().as_secs();
         _ = writeln!(report, "{} ({took} s)", part.name);
         for (what, how) in reached {
@@ -120,7 +129,8 @@ mod tests {
 
     #[test]
     fn a_part_without_time_does_not_begin() {
-        const PART: Part = Part { name: "part", share: 1, run: |_| panic!("it began") };
+        const PART: Part =
+            Part { name: "part", share: 1, build: || Ok(vec![]), run: |_| panic!("it began") };
         run(&Order { parts: vec![&PART], minutes: 0, plan: String::new() });
     }
 }

@@ -30,7 +30,7 @@ cargo xtask bench [PART…]     measure, and write the pages in docs/benchmarks,
   --plan PLAN                 smoke or quick (into target/benchmarks), standard (the default) or full (hours)
 cargo xtask mutants [NAME…]   change the sources in one place at a time; a test must notice each
 cargo xtask soak [PART…]      the long versions of the tests, each for the time it is given
-  --minutes N                 how long all of them take together (45); building may add some
+  --minutes N                 how long all of them take together (55); the build comes first, and they share the rest
 cargo xtask loaded [N] PACKAGE [PROGRAM…]
                               run test programs N times (20) with a busy loop on each core; count failures
 cargo xtask dist              build the static program, a tarball and a Debian package, into target/dist

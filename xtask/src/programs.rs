@@ -24,7 +24,7 @@ impl Default for Limits {
 }
 
 /// A test program that cargo has built.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TestProgram {
     pub(crate) package: String,
     /// The name of the test, or `lib` or the name of the binary for unit tests.

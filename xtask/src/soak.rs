@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fs;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -15,27 +16,72 @@ use crate::steps::{OF_PROGRAM, modelled};
 type Results = Vec<(String, Reached)>;
 
 const PARTS: &[Part] = &[
-    Part { name: "threads", share: 6, run: threads },
-    Part { name: "loom-algorithms", share: 6, run: loom_algorithms },
-    Part { name: "convicted", share: 4, run: convicted },
-    Part { name: "storms", share: 4, run: storms },
-    Part { name: "loom-two", share: 5, run: loom_two },
-    Part { name: "shuttle", share: 3, run: shuttle },
-    Part { name: "rooms", share: 4, run: rooms },
-    Part { name: "quorum", share: 6, run: quorum },
-    Part { name: "etcd", share: 5, run: etcd },
-    Part { name: "fuzz", share: 3, run: fuzz },
-    Part { name: "induction", share: 3, run: induction },
-    Part { name: "explore", share: 6, run: explore },
-    Part { name: "mutants", share: 5, run: all_mutants },
+    Part {
+        name: "threads",
+        share: 6,
+        build: || release(&["grouplock-algorithms locks"]),
+        run: threads,
+    },
+    Part {
+        name: "loom-algorithms",
+        share: 6,
+        build: || release(&["grouplock-algorithms loom"]),
+        run: ignored,
+    },
+    Part {
+        name: "convicted",
+        share: 4,
+        build: || {
+            release(&[
+                "grouplock-mutants convicted",
+                "grouplock-mutants spin",
+                "grouplock-mutants steps",
+            ])
+        },
+        run: ignored,
+    },
+    Part { name: "storms", share: 4, build: || release(&["grouplock lock"]), run: storms },
+    Part { name: "loom-two", share: 5, build: || model("loom"), run: loom_two },
+    Part { name: "shuttle", share: 3, build: || model("shuttle"), run: shuttle },
+    Part {
+        name: "rooms",
+        share: 4,
+        build: || release(&["grouplock-room directory", "grouplock-cli rooms"]),
+        run: ignored,
+    },
+    Part {
+        name: "quorum",
+        share: 6,
+        build: || release(&["grouplock-quorum explore", "grouplock-quorum network"]),
+        run: ignored,
+    },
+    Part { name: "etcd", share: 5, build: build_etcd, run: etcd },
+    Part {
+        name: "fuzz",
+        share: 3,
+        build: || {
+            guided_program()?;
+            release(&["grouplock-fuzz strangers"])
+        },
+        run: fuzz,
+    },
+    Part {
+        name: "induction",
+        share: 3,
+        build: || release(&["grouplock-lab induction"]),
+        run: ignored,
+    },
+    Part { name: "explore", share: 6, build: build_lab, run: explore },
+    // It builds each mutant.
+    Part { name: "mutants", share: 6, build: || Ok(Vec::new()), run: all_mutants },
 ];
 
 pub(crate) fn names() -> Vec<&'static str> {
     PARTS.iter().map(|part| part.name).collect()
 }
 
-/// So that all parts end within an hour on a busy machine too: builds may take longer than planned.
-const USUAL: u32 = 45;
+/// A little less than an hour, because the last part may end a little late.
+const USUAL: u32 = 55;
 
 /// Parses the arguments.
 pub(crate) fn order(arguments: &[String]) -> Result<Order, String> {
@@ -56,78 +102,52 @@ pub(crate) fn order(arguments: &[String]) -> Result<Order, String> {
 fn threads(given: &Given) -> Results {
     // On two cores 640,000 entries took 43 minutes.
     let entries = (1_000 * given.minutes).max(16_000).to_string();
-    let cargo = release("grouplock-algorithms").arguments(&["--test", "locks"]);
-    each_test(given, cargo, &["--nocapture", "threads::"], &[("GROUPLOCK_ENTRIES", &entries)])
+    each_test(given, &["--nocapture", "threads::"], &[("GROUPLOCK_ENTRIES", &entries)])
 }
 
-/// The published locks under loom: only the tests that take minutes.
-fn loom_algorithms(given: &Given) -> Results {
-    let cargo = release("grouplock-algorithms").arguments(&["--test", "loom"]);
-    each_test(given, cargo, IGNORED, &[])
-}
-
-/// The invariant of handover's proof, with more processes than in the tests.
-fn induction(given: &Given) -> Results {
-    each_test(given, release("grouplock-lab").arguments(&["--test", "induction"]), IGNORED, &[])
-}
-
-/// The mutants of algorithms that take minutes to convict.
-fn convicted(given: &Given) -> Results {
-    each_test(given, release("grouplock-mutants"), IGNORED, &[])
+/// The tests that take too long for `cargo xtask test`.
+fn ignored(given: &Given) -> Results {
+    each_test(given, IGNORED, &[])
 }
 
 /// Many more passages and programs than in the tests.
 fn storms(given: &Given) -> Results {
     let (passages, programs) = (300 * given.minutes, 1_500 * given.minutes);
-    let cargo = release("grouplock").arguments(&["--test", "lock"]);
     let variables = [
         ("GROUPLOCK_PASSAGES", &*passages.to_string()),
         ("GROUPLOCK_PROGRAMS", &*programs.to_string()),
     ];
-    each_test(given, cargo, &["--nocapture", "storms::", "reference::"], &variables)
+    each_test(given, &["--nocapture", "storms::", "reference::"], &variables)
 }
 
 /// The models of the lock without a bound.
 fn loom_two(given: &Given) -> Results {
-    each_test(given, model("loom"), &["--nocapture"], &[("GROUPLOCK_LOOM_SECONDS", SECONDS)])
+    each_test(given, &["--nocapture"], &[("GROUPLOCK_LOOM_SECONDS", SECONDS)])
 }
 
 fn shuttle(given: &Given) -> Results {
-    each_test(given, model("shuttle"), &["--nocapture"], &[("GROUPLOCK_SHUTTLE_SECONDS", SECONDS)])
+    each_test(given, &["--nocapture"], &[("GROUPLOCK_SHUTTLE_SECONDS", SECONDS)])
 }
 
-/// Storms of processes, by the library and by the program.
-fn rooms(given: &Given) -> Results {
-    let cargo = release("grouplock-room").arguments(&["-p", "grouplock-cli", "--tests"]);
-    let cargo = cargo.arguments(&["--features", OF_PROGRAM]);
-    each_test(given, cargo, IGNORED, &[])
-}
-
-/// Explorations and storms of GBP.
-fn quorum(given: &Given) -> Results {
-    each_test(given, release("grouplock-quorum").arguments(&["--tests"]), IGNORED, &[])
+fn build_etcd() -> Result<Vec<TestProgram>, String> {
+    Need::Etcd.meet()?;
+    release(&["grouplock-etcd model", "grouplock-etcd servers"])
 }
 
 /// The model, and every fault of rooms on etcd again and again.
 fn etcd(given: &Given) -> Results {
-    if let Err(reason) = Need::Etcd.meet() {
-        return vec![("etcd".to_owned(), Reached::Failed(reason))];
-    }
     let times = given.minutes.div_ceil(10).to_string();
     let variables = [("GROUPLOCK_REQUIRED", "1"), ("GROUPLOCK_FAULTS", &*times)];
-    each_test(given, release("grouplock-etcd").arguments(&["--tests"]), IGNORED, &variables)
+    each_test(given, IGNORED, &variables)
 }
 
 /// Fuzzing. Half of the time, tests make random input, as many at a time as there are cores. In the
 /// other half, libFuzzer runs one target after the other.
 fn fuzz(given: &Given) -> Results {
-    let start = Instant::now();
-    let half = given.left() / 2;
+    let random = Given { end: Instant::now() + given.left() / 2, ..given.clone() };
     let variables = [("GROUPLOCK_FUZZ_SECONDS", SECONDS)];
-    let random = Given { end: start + half, minutes: given.minutes, plan: String::new() };
-    let cargo = release("grouplock-fuzz").arguments(&["--test", "strangers"]);
-    let mut results = each_test(&random, cargo, &["--nocapture"], &variables);
-    results.extend(guided(&given.after_building(start + half)));
+    let mut results = each_test(&random, &["--nocapture"], &variables);
+    results.extend(guided(given));
     results
 }
 
@@ -139,24 +159,22 @@ const SANCOV: &str = "--cfg fuzzing -Cdebug-assertions -Cpasses=sancov-module \
      -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
      -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
 
-fn guided(given: &Given) -> Results {
+fn guided_program() -> Result<PathBuf, String> {
     if !Program::new("c++").arguments(&["--version"]).succeeds() {
-        let why = "libFuzzer needs a C++ compiler".to_owned();
-        return vec![("guided".to_owned(), Reached::Failed(why))];
+        return Err("libFuzzer needs a C++ compiler".to_owned());
     }
-    let start = Instant::now();
     // With an explicit target, even if it is this machine's: so build scripts are not instrumented.
-    let host = Program::new("rustc").arguments(&["--print", "host-tuple"]).quietly(LIMIT);
-    let built = host.and_then(|host| {
-        let host = host.output.trim().to_owned();
-        let build = ["build", "--release", "-p", "grouplock-fuzz", "--bin", "guided"];
-        Program::cargo(&build)
-            .arguments(&["--target", &host, "--target-dir", GUIDED])
-            .variable("RUSTFLAGS", SANCOV)
-            .quietly(LIMIT)?;
-        Ok(root().join(GUIDED).join(host).join("release/guided"))
-    });
-    let program = match built {
+    let host = Program::new("rustc").arguments(&["--print", "host-tuple"]).quietly(LIMIT)?;
+    let host = host.output.trim();
+    Program::cargo(&["build", "--release", "-p", "grouplock-fuzz", "--bin", "guided"])
+        .arguments(&["--target", host, "--target-dir", GUIDED])
+        .variable("RUSTFLAGS", SANCOV)
+        .quietly(LIMIT)?;
+    Ok(root().join(GUIDED).join(host).join("release/guided"))
+}
+
+fn guided(given: &Given) -> Results {
+    let program = match guided_program() {
         Ok(program) => program,
         Err(why) => return vec![("build of guided".to_owned(), Reached::Failed(why))],
     };
@@ -166,7 +184,6 @@ fn guided(given: &Given) -> Results {
     };
     // libFuzzer's output counts too.
     let targets: Vec<_> = targets.lines().filter_map(|line| line.strip_prefix("target ")).collect();
-    let given = given.after_building(start);
     let mut results = Vec::new();
     for (done, target) in targets.iter().enumerate() {
         let (kept, found) = (format!("{GUIDED}/kept/{target}"), format!("{GUIDED}/found/{target}"));
@@ -215,14 +232,14 @@ const BIG: &[&str] = &[
     "phases-patient-mixed -p 2 -s 2",
 ];
 
+fn build_lab() -> Result<Vec<TestProgram>, String> {
+    let build = ["build", "--release", "-p", "grouplock-lab", "--bin", "grouplock-lab"];
+    Program::cargo(&build).quietly(LIMIT)?;
+    Ok(Vec::new())
+}
+
 /// The explorations, one after the other: each may take most of the memory.
 fn explore(given: &Given) -> Results {
-    let build = ["build", "--release", "-p", "grouplock-lab", "--bin", "grouplock-lab"];
-    let start = Instant::now();
-    if let Err(why) = Program::cargo(&build).quietly(LIMIT) {
-        return vec![("build".to_owned(), Reached::Failed(why))];
-    }
-    let given = given.after_building(start);
     let mut waiting: VecDeque<_> = BIG.iter().collect();
     let mut results = Vec::new();
     while let Some(what) = waiting.pop_front() {
@@ -253,30 +270,26 @@ const SECONDS: &str = "SECONDS";
 
 const IGNORED: &[&str] = &["--ignored", "--nocapture"];
 
-fn model(tool: &str) -> Program {
-    modelled(tool).arguments(&["--release"])
+fn model(tool: &str) -> Result<Vec<TestProgram>, String> {
+    programs::build(modelled(tool).arguments(&["--release"]))
 }
 
-fn release(package: &str) -> Program {
-    Program::cargo(&["test", "--release", "-p", package])
+/// Builds test programs (a package and a name each) as the whole workspace would: so all parts share
+/// their dependencies.
+fn release(programs: &[&str]) -> Result<Vec<TestProgram>, String> {
+    let cargo = Program::cargo(&["test", "--release", "--workspace", "--features", OF_PROGRAM]);
+    let names = programs.iter().filter_map(|program| program.split(' ').next_back());
+    let cargo = names.fold(cargo, |cargo, name| cargo.arguments(&["--test", name]));
+    let mut built = programs::build(cargo)?;
+    built.retain(|program| programs.contains(&&*program.shown()));
+    Ok(built)
 }
 
-/// Runs each test of the programs that `cargo` builds in its own process, as many at a time as
-/// there are cores: so each ends, is cut off or fails separately. Unused time goes to the others.
-fn each_test(
-    given: &Given,
-    cargo: Program,
-    arguments: &[&str],
-    variables: &[(&str, &str)],
-) -> Results {
-    let start = Instant::now();
-    let built = match programs::build(cargo) {
-        Ok(built) => built,
-        Err(why) => return vec![("build".to_owned(), Reached::Failed(why))],
-    };
-    let given = given.after_building(start);
+/// Runs each test of the part's programs in its own process, as many at a time as there are cores:
+/// so each ends, is cut off or fails separately. Unused time goes to the others.
+fn each_test(given: &Given, arguments: &[&str], variables: &[(&str, &str)]) -> Results {
     let (mut tests, mut unknown) = (VecDeque::new(), Vec::new());
-    for program in &built {
+    for program in &given.programs {
         match tests_of(program, arguments) {
             Ok(names) => tests.extend(names.into_iter().map(|test| (program, test))),
             Err(why) => unknown.push((program.shown(), Reached::Failed(why))),
@@ -368,7 +381,36 @@ fn figures(output: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
     use super::figures;
+    use crate::run::root;
+
+    /// The files below `folder` whose tests `cargo xtask test` leaves out.
+    fn with_ignored(folder: &Path, found: &mut Vec<String>) {
+        for entry in fs::read_dir(folder).expect("it can be listed").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                with_ignored(&path, found);
+            } else if fs::read_to_string(&path).is_ok_and(|text| text.contains("#[ignore")) {
+                found.push(path.display().to_string());
+            }
+        }
+    }
+
+    #[test]
+    fn a_part_runs_the_tests_of_each_program_that_ignores_some() {
+        let (mut found, crates) = (Vec::new(), root().join("crates"));
+        with_ignored(&crates, &mut found);
+        assert!(found.len() > 10, "{found:?}");
+        for file in found {
+            let words: Vec<_> = file[crates.display().to_string().len()..].split('/').collect();
+            let ["", package, "tests", program, ..] = words[..] else { panic!("{file}") };
+            let program = format!("\"{package} {}\"", program.trim_end_matches(".rs"));
+            assert!(include_str!("soak.rs").contains(&program), "{file}: no part has {program}");
+        }
+    }
 
     #[test]
     fn the_last_figures_are_told() {
