@@ -125,6 +125,8 @@ pub(crate) fn named(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     #[test]
@@ -132,5 +134,31 @@ mod tests {
         const PART: Part =
             Part { name: "part", share: 1, build: || Ok(vec![]), run: |_| panic!("it began") };
         run(&Order { parts: vec![&PART], minutes: 0, plan: String::new() });
+    }
+
+    #[test]
+    fn all_is_built_before_any_part_runs_and_a_failed_build_ends_its_part_alone() {
+        static BUILT: AtomicBool = AtomicBool::new(false);
+        static RAN: AtomicBool = AtomicBool::new(false);
+        const FIRST: Part = Part {
+            name: "first",
+            share: 1,
+            build: || Ok(vec![]),
+            run: |_| {
+                RAN.store(BUILT.load(Ordering::SeqCst), Ordering::SeqCst);
+                vec![]
+            },
+        };
+        const SECOND: Part = Part {
+            name: "second",
+            share: 1,
+            build: || {
+                BUILT.store(true, Ordering::SeqCst);
+                Err("no compiler".to_owned())
+            },
+            run: |_| panic!("it began"),
+        };
+        run(&Order { parts: vec![&FIRST, &SECOND], minutes: 1, plan: String::new() });
+        assert!(RAN.load(Ordering::SeqCst), "the first part ran after the second was built");
     }
 }
