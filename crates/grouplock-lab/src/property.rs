@@ -12,7 +12,9 @@
 //! * the steps of the text that such processes take, in all reachable states together, form no
 //!   cycle. (A failed round of an `await` leads back to its beginning.)
 //!
-//! Then the longest path along these steps is the bound, and the outcome contains it. A cycle is a
+//! Then the longest path along these steps is the bound, and the outcome contains it. (A step that
+//! no other process can notice is taken as soon as it is possible. If the property concerns the
+//! process only later, the bound lacks that step, unless `Reductions::alone` is off.) A cycle is a
 //! violation even if no single execution repeats it forever: then a bound may exist, but the text
 //! does not show one.
 //!
@@ -37,11 +39,17 @@
 //! The lab keeps the graph only if it fits [`Options::graph_limit`](crate::Options::graph_limit).
 //! [`Outcome::checked`](crate::Outcome::checked) says which properties were checked.
 //!
+//! Whether a process enters while others of its session come and go is a question of starvation
+//! freedom. [`ConcurrentOccupancy`](Property::ConcurrentOccupancy) and its like do not concern these
+//! executions here, though the words of the papers ("even if no process leaves") include them.
+//!
 //! # Withdrawal
 //! If waiters can withdraw, an exploration allows that at every such wait: on a flag at any moment,
 //! on a register after any read that did not end the wait. From then on the process is neither
 //! entering nor leaving until it is inside or idle. A withdrawn request does not count: an order of
-//! service is violated only if a process that was overtaken enters after all. The four properties
+//! service is violated only if a process that was overtaken enters after all. A request that the
+//! text itself declines counts as withdrawn too, so a lock that declines always violates nothing
+//! here. The four properties
 //! of *some* process hold only while no process withdraws. While one does,
 //! [`GroupBoundedAbort`](Property::GroupBoundedAbort) requires some process that can complete what
 //! it does.
@@ -55,7 +63,7 @@
 //!
 //! # Order
 //! The properties that concern doorways say nothing about a text without a doorway; then they are
-//! not checked.
+//! not checked. Whether a doorway is bounded, as the definitions require, is not checked either.
 
 use std::fmt;
 use std::str::FromStr;
@@ -120,7 +128,7 @@ const FOR_EVER: u8 = 16;
 const ORDER: u8 = 32;
 /// It is looked for only if processes may pass again and again.
 const PASSING: u8 = 64;
-/// It says that every process of a session enters, even if none leaves.
+/// It says that every process of a session enters as long as none leaves.
 const GATHERS: u8 = 128;
 
 properties! {
@@ -145,20 +153,20 @@ properties! {
     /// For a mutex: while no process is in the critical section or leaving, some process that tries
     /// to enter can do so by a bounded number of its own steps.
     BoundedEntry = "bounded-entry" (|c| c.entering.bounded) [SOME],
-    /// While no process requests another session, every process that requests enters, even if none
-    /// leaves.
+    /// While no process requests another session and none leaves, every process that requests
+    /// enters.
     ConcurrentOccupancy = "concurrent-occupancy"
         (|c| c.entering.concurrent_occupancy) [FOR_EVER, GATHERS],
     /// While no process requests another session, every process that requests enters by a bounded
     /// number of its own steps.
     ConcurrentEntering = "concurrent-entering" (|c| c.entering.concurrent_entering) [EACH],
     /// While no process requests another session, some process that requests can enter by a bounded
-    /// number of its own steps, and every process enters, even if none leaves.
+    /// number of its own steps, and every process enters as long as none leaves.
     GroupConcurrentEntering = "group-concurrent-entering"
         (|c| c.entering.group_concurrent_entering) [SOME, FOR_EVER, GATHERS],
     /// A process waits that finished its doorway before any process requested another session. Then
     /// some process of its session can enter by a bounded number of its own steps, and the waiting
-    /// process enters even if none leaves.
+    /// process enters as long as none leaves.
     StrongGroupConcurrentEntering = "strong-group-concurrent-entering"
         (|c| c.entering.strong_group_concurrent_entering) [SOME, FOR_EVER, ORDER, GATHERS],
     /// A process that finished its doorway before any process of another session began enters by a

@@ -15,6 +15,9 @@
 //! * at the head of an `await`: a round that failed leads back to it, and a round that succeeded
 //!   leaves nothing else behind.
 //!
+//! A process may read a pointer that it once knew, and that was dropped. It cannot tell that from
+//! one it never knew. So such an edge is run with each of these objects.
+//!
 //! # Objects are placeholders
 //! The code only compares pointers and follows them. So a local state names the objects that it
 //! knows by placeholders 0, 1, 2 … in the order in which they appeared. A process in that state
@@ -58,6 +61,7 @@ use crate::layout::Layout;
 use crate::memory::context;
 use crate::subject::Subject;
 use crate::trace::Section;
+use crate::value::Val;
 use run::{Known, Merge, Shown, Stop, execute};
 
 pub type LocalId = u32;
@@ -116,6 +120,8 @@ struct Witness {
     env: Vec<usize>,
     /// The merging edges that it took in the present section, in the order of their numbers.
     merged: Arc<[u32]>,
+    /// If the last cue showed an object that the way knew before: which of these.
+    again: Option<usize>,
 }
 
 type MergeKey = (Merge, Section, u64, String);
@@ -191,8 +197,8 @@ impl Automaton {
             unreachable!("a process that has joined is in its remainder section")
         };
         let env: Vec<usize> = placeholders.iter().map(|&object| usize::from(object)).collect();
-        let witness =
-            Witness { before: None, process: p, env: env.clone(), merged: Arc::default() };
+        let (merged, known) = (Arc::default(), env.clone());
+        let witness = Witness { before: None, process: p, env: known, merged, again: None };
         let key = (merge, Section::Remainder, 0, text);
         let id = self.merge_point(key, env.len());
         self.add_way(id, witness);
@@ -260,8 +266,9 @@ impl Automaton {
             return Ok(edge.clone());
         }
         let ways = self.ways[source as usize].clone();
-        let (shown, witness) = self.follow(ways[0], obs)?;
-        let (target, env) = self.target(source, obs, &shown);
+        let mut runs = self.follow(ways[0], obs)?;
+        let (shown, witness) = runs.remove(0);
+        let (target, env) = self.target(source, obs, &shown)?;
         let notes = shown.notes.clone().into_boxed_slice();
         let panic = match &shown.stop {
             Stop::Panic(message) => Some(message.clone()),
@@ -273,36 +280,42 @@ impl Automaton {
         // Ways with more to run.
         let mut due = Vec::new();
         due.extend(self.testify(source, obs, &shown, witness));
+        self.confirm(runs, source, obs, &mut due)?;
         for &way in &ways[1..] {
-            due.extend(self.confirm(way, source, obs)?);
+            let runs = self.follow(way, obs)?;
+            self.confirm(runs, source, obs, &mut due)?;
         }
         while let Some((at, way)) = due.pop() {
             for obs in self.outgoing[at as usize].clone() {
-                due.extend(self.confirm(way, at, obs)?);
+                let runs = self.follow(way, obs)?;
+                self.confirm(runs, at, obs, &mut due)?;
             }
         }
         Ok(edge)
     }
 
-    /// Follows a known edge along another way, and checks that it shows the same.
+    /// Checks that other runs over a known edge show the same. `due` gets the new ways.
     fn confirm(
         &mut self,
-        way: usize,
+        runs: Vec<(Shown, Witness)>,
         source: LocalId,
         obs: Obs,
-    ) -> Result<Option<(LocalId, usize)>, String> {
-        let (other, witness) = self.follow(way, obs)?;
-        let (_, shown) = &self.raw[&(source, obs)];
-        if !shown.agrees_with(&other) {
-            let place = self.nodes[source as usize].at;
-            return Err(format!(
-                "two executions that were taken for one at {} differ after observing {obs:?}: {:?} and {:?}",
-                place.map_or_else(|| "a merge point".to_owned(), ToString::to_string),
-                shown.stop,
-                other.stop
-            ));
+        due: &mut Vec<(LocalId, usize)>,
+    ) -> Result<(), String> {
+        for (other, witness) in runs {
+            let (_, shown) = &self.raw[&(source, obs)];
+            if !shown.agrees_with(&other) {
+                let place = self.nodes[source as usize].at;
+                return Err(format!(
+                    "two executions that were taken for one at {} differ after observing {obs:?}: {:?} and {:?}",
+                    place.map_or_else(|| "a merge point".to_owned(), ToString::to_string),
+                    shown.stop,
+                    other.stop
+                ));
+            }
+            due.extend(self.testify(source, obs, &other, witness));
         }
-        Ok(self.testify(source, obs, &other, witness))
+        Ok(())
     }
 
     /// Adds the way over an edge to the edge's target, unless there are enough. (A failed round is
@@ -317,12 +330,13 @@ impl Automaton {
         let (edge, _) = &self.raw[&(source, obs)];
         let target = edge.target;
         // What the run shows there counts too: handles can differ in parts that make no difference.
+        let again = witness.again;
         let seen = match &shown.stop {
             Stop::Panic(_) | Stop::RoundFailed => return None,
             Stop::Merge(_, text, placeholders) => {
-                Some(format!("{text}{placeholders:?}{}", shown.handle))
+                Some(format!("{text}{placeholders:?}{}{again:?}", shown.handle))
             }
-            Stop::Operation { .. } => shown.passed.then(String::new),
+            Stop::Operation { .. } => shown.passed.then(|| format!("{again:?}")),
         };
         if let Some(seen) = seen {
             let next = self.merging.len() as u32;
@@ -364,31 +378,62 @@ impl Automaton {
         way
     }
 
-    /// Runs the code along `way` and then `obs`.
-    fn follow(&mut self, way: usize, obs: Obs) -> Result<(Shown, Witness), String> {
-        let Witness { process, env, merged, .. } = &self.witnesses[way];
-        let (process, merged) = (*process, Arc::clone(merged));
-        let mut known = Known(env.clone());
-        let cue = known.cue(obs, &self.layout)?;
-        let mut script = vec![cue];
-        let mut at = way;
+    /// Runs the code along `way` and then `obs`. If `obs` is an object that the process does not
+    /// know, there is a run with one that it never knew, and a run with each that it knew before.
+    fn follow(&mut self, way: usize, obs: Obs) -> Result<Vec<(Shown, Witness)>, String> {
+        let Witness { process, env, merged, .. } = self.witnesses[way].clone();
+        let (mut script, mut at) = (Vec::new(), way);
         while let Some((before, cue)) = self.witnesses[at].before {
             script.push(cue);
             at = before;
         }
         script.reverse();
-        let mut shown = self.execute(process, &script, &known)?;
-        if obs == Obs::Pass || matches!(obs, Obs::Request(_)) {
-            shown.passed = false;
+        let mut known_before = self.witnesses[at].env.clone();
+        known_before.extend(script.iter().filter_map(|cue| cue.object()));
+        let objects = match obs.stranger() {
+            None => vec![None],
+            Some(class) => {
+                let unknown = self.layout.classes[class].iter().filter(|it| !env.contains(it));
+                let (before, never): (Vec<usize>, _) =
+                    unknown.partition(|it| known_before.contains(it));
+                never.first().into_iter().chain(&before).map(|&object| Some(object)).collect()
+            }
+        };
+        if objects.is_empty() {
+            return Err("a process knows more objects than there are".to_owned());
         }
-        Ok((shown, Witness { before: Some((way, cue)), process, env: known.0, merged }))
+        let mut runs = Vec::new();
+        for object in objects {
+            let mut known = Known(env.clone());
+            known.0.extend(object);
+            let named = |placeholder: usize| known.0[placeholder];
+            let cue = object.map_or_else(
+                || obs.map(|value| value.map(named)),
+                |object| Obs::Value(Val::object(object)),
+            );
+            script.push(cue);
+            let mut shown = self.execute(process, &script, &known)?;
+            script.pop();
+            if obs == Obs::Pass || matches!(obs, Obs::Request(_)) {
+                shown.passed = false;
+            }
+            let again = object.and_then(|it| known_before.iter().position(|&before| before == it));
+            let (before, merged) = (Some((way, cue)), Arc::clone(&merged));
+            runs.push((shown, Witness { before, process, env: known.0, merged, again }));
+        }
+        Ok(runs)
     }
 
     /// The local state that a run reached, and the source's placeholders of its objects.
-    fn target(&mut self, source: LocalId, obs: Obs, shown: &Shown) -> (LocalId, Box<[u8]>) {
+    fn target(
+        &mut self,
+        source: LocalId,
+        obs: Obs,
+        shown: &Shown,
+    ) -> Result<(LocalId, Box<[u8]>), String> {
         let from = self.node(source);
         let stranger = usize::from(obs.stranger().is_some());
-        match &shown.stop {
+        Ok(match &shown.stop {
             Stop::Panic(_) => (source, identity(from.arity)),
             Stop::RoundFailed => {
                 let head = from.head.expect("a round has a head");
@@ -401,11 +446,29 @@ impl Automaton {
             }
             Stop::Operation { target, op, order, at } => {
                 let head = if shown.passed { from.head } else { None };
-                if let Some(&id) = head.and_then(|head| self.after_await.get(&head)) {
-                    return (id, identity(self.nodes[id as usize].arity));
-                }
                 let arity =
                     head.map_or(from.arity + stranger, |head| self.nodes[head as usize].arity);
+                let drops = |object: usize| head.is_some() && object >= arity;
+                let known = |value: Val| match value.as_object() {
+                    Some(object) if drops(object) => Err(()),
+                    _ => Ok(value),
+                };
+                if matches!(target, Target::Field(object, _) if drops(*object))
+                    || op.try_map(known).is_err()
+                {
+                    return Err(format!("{at}: a pointer is used that the wait before it read"));
+                }
+                if let Some(&id) = head.and_then(|head| self.after_await.get(&head)) {
+                    let (node, waits) = (self.node(id), shown.in_round == Some(0));
+                    if node.step != Some((*target, *op))
+                        || (node.order, node.head == Some(id)) != (*order, waits)
+                    {
+                        return Err(format!(
+                            "{at}: this step depends on what the wait before it read"
+                        ));
+                    }
+                    return Ok((id, identity(arity)));
+                }
                 let id = self.nodes.len() as LocalId;
                 let id = self.add(Node {
                     section: shown.section,
@@ -425,7 +488,7 @@ impl Automaton {
                 }
                 (id, identity(arity))
             }
-        }
+        })
     }
 
     /// The local state for `key`, which knows `arity` objects.

@@ -33,6 +33,14 @@ impl Obs {
             _ => None,
         }
     }
+
+    /// The observed object, in a script.
+    pub(super) fn object(self) -> Option<usize> {
+        match self {
+            Cue::Value(value) => value.as_object(),
+            _ => None,
+        }
+    }
 }
 
 impl Op {
@@ -265,17 +273,6 @@ pub(super) struct Known(pub(super) Vec<usize>);
 impl Known {
     fn placeholder(&self, object: usize) -> Option<usize> {
         self.0.iter().position(|&known| known == object)
-    }
-
-    /// The cue for `obs` in this run. An unknown object becomes known.
-    pub(super) fn cue(&mut self, obs: Obs, layout: &Layout) -> Result<Obs, String> {
-        if let Some(class) = obs.stranger() {
-            let stranger = layout.classes[class].iter().find(|o| !self.0.contains(o));
-            let stranger = *stranger.ok_or("a process knows more objects than there are")?;
-            self.0.push(stranger);
-            return Ok(Cue::Value(Val::object(stranger)));
-        }
-        Ok(obs.map(|value| value.map(|placeholder| self.0[placeholder])))
     }
 
     fn target(&self, register: usize, layout: &Layout) -> Result<Target, String> {

@@ -38,8 +38,10 @@ pub(crate) fn check(stepper: &mut Stepper, state: &State) -> Result<(), Obstacle
         let property = stepper.bounding[i];
         // A process that has taken no step of its exit section may stay. A process that withdraws
         // may hold the exit lock and wait for one that enters after the release.
-        let counts = |p: usize| {
-            property != Property::GroupBoundedExit || sections[p] == Section::Exit && !any_withdraws
+        // A dead process counts as idle.
+        let counts = |p: usize| match property {
+            Property::GroupBoundedExit => sections[p] == Section::Exit && !any_withdraws,
+            _ => sections[p] != Section::Remainder,
         };
         let concerned = (0..sections.len()).filter(|&p| counts(p));
         if property.is_of_some() {
@@ -72,7 +74,7 @@ pub(crate) fn check(stepper: &mut Stepper, state: &State) -> Result<(), Obstacle
         }
     }
 
-    // The second halves of the group properties: every process enters, even if none leaves.
+    // The second halves of the group properties: every process enters as long as none leaves.
     for property in stepper.options.properties.and(Properties::GATHERS).iter() {
         let premise = |stepper: &mut Stepper, p: usize| match property {
             Property::StrongGroupConcurrentEntering => state.procs[p].undisturbed,
@@ -106,7 +108,7 @@ fn nobody_can(property: Property) -> &'static str {
 
 /// How many steps a process may take alone: far more than any path through the code of so few
 /// processes.
-const BOUND: usize = 500;
+const BOUND: usize = 50_000;
 
 impl Stepper {
     /// Whether process `p` would finish its section if it ran alone from `state`. If it is inside,
@@ -115,7 +117,8 @@ impl Stepper {
         let leaves = self.section(state, p) == Section::Inside;
         let mut state = state.clone();
         state.procs.iter_mut().for_each(Proc::clear_marks);
-        for _ in 0..BOUND {
+        let mut before = None;
+        for step in 0..BOUND {
             match self.section(&state, p) {
                 Section::Remainder => return Ok(true),
                 Section::Inside if !leaves => return Ok(true),
@@ -130,6 +133,13 @@ impl Stepper {
                 // The exploration finds and reports that itself.
                 Err(Obstacle::Fault(_)) => return Ok(true),
                 Err(obstacle) => return Err(obstacle),
+            }
+            // It moves in a circle.
+            if before.as_ref() == Some(&state) {
+                return Ok(false);
+            }
+            if step >= 64 && step.is_power_of_two() {
+                before = Some(state.clone());
             }
         }
         Ok(false)

@@ -149,7 +149,10 @@ impl Graph {
             Property::GroupBoundedAbort => format!("process {whose} withdraws forever"),
             _ => format!("process {whose} never gets in"),
         };
-        let because = format!("{what} while the last {moves} moves repeat");
+        let because = match moves {
+            0 => format!("{what} and no process can move"),
+            _ => format!("{what} while the last {moves} moves repeat"),
+        };
         let told = Told::new(stepper, initial);
         let fault = Fault { property, because };
         Ok(Found::Cycle(told.violation(stepper, &choices, fault)))
@@ -371,8 +374,8 @@ impl Graph {
             }
         }
         let all = ((1_u16 << self.processes) - 1) as u8;
-        // One state without a step to itself is no cycle.
-        if moved == 0 || (moved | resting) != all {
+        // If no process moves, and all may rest, the state lasts forever.
+        if (moved | resting) != all {
             Fairness::Unfair
         } else if strong & !moved != 0 {
             Fairness::UnlessAvoided(strong & !moved)

@@ -101,6 +101,7 @@ impl Stepper {
             let mut origin = edge.env.to_vec();
             while let Some((Target::Field(placeholder, field), Op::Write(_))) =
                 self.node(edge.target).step
+                && targets.len() < MOST_QUIET
             {
                 targets.push(Target::Field(usize::from(origin[placeholder]), field));
                 edge = self.edge(edge.target, Obs::Done)?;

@@ -100,7 +100,7 @@ pub(super) fn run(subject: &Subject, options: &Options) -> Outcome {
     let mut held = Properties::default();
     if order && options.properties.contains(Property::MutualExclusion) {
         let mut first = options.clone();
-        first.properties = Properties::basic();
+        first.properties = Properties::basic().and(options.properties);
         let outcome = attempt(&first, |options| explore(subject, options, &compiled));
         if outcome.verdict != Verdict::Holds {
             return outcome;

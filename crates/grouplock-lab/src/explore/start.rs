@@ -59,6 +59,8 @@ impl Start {
         let symmetric = options.reductions.symmetry && !subject.dies && (0..first.len()).any(same);
         // If processes change names, none owns a register by name.
         options.reductions.own &= !symmetric;
+        // A process may die between two steps that no other process notices.
+        options.reductions.alone &= !subject.dies;
         let renamed = match (symmetric, layout.objects.is_empty()) {
             (true, _) => Renamed::All,
             (false, false) if options.reductions.symmetry => Renamed::Objects,

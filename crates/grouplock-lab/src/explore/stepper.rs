@@ -173,7 +173,7 @@ impl Stepper {
                     }
                     _ => false,
                 });
-                if may_withdraw {
+                if may_withdraw && (self.subject.withdraws || self.subject.dies) {
                     choices.push(Move { process: p as u8, session: Move::WITHDRAW });
                 }
             } else if self.options.passages.is_none_or(|most| proc.passages < most) {
@@ -201,9 +201,12 @@ impl Stepper {
         } else {
             self.request(state, p, choice.session.into())?;
             // A request accesses nothing. So it goes together with the first step, unless that may
-            // have to wait or belongs to the exit section.
+            // have to wait, comes after the doorway, or belongs to the exit section.
             let node = self.node(state.procs[p].local);
-            if node.section == Section::Entering && node.step.is_some_and(|(_, op)| !op.blocks()) {
+            if node.section == Section::Entering
+                && node.step.is_some_and(|(_, op)| !op.blocks())
+                && !state.procs[p].past_doorway
+            {
                 self.step(state, p)?;
             }
             true
@@ -366,7 +369,8 @@ impl Stepper {
         if is == Section::Remainder {
             state.procs[p].before = 0;
         }
-        if is == Section::Remainder && was == Section::Withdrawing {
+        // It withdrew, with steps of its own or without.
+        if is == Section::Remainder && !matches!(was, Section::Inside | Section::Exit) {
             state.cancel_request(p);
         }
         if is == Section::Inside && was != Section::Inside {
@@ -451,7 +455,8 @@ impl Stepper {
                 );
                 return Err(fault(Property::MutualExclusion, because));
             }
-            inside += usize::from(q != p && node.section == Section::Inside);
+            let together = node.section == Section::Inside && node.session == mine;
+            inside += usize::from(q != p && together);
         }
         if inside > (self.subject.most)(mine) && self.checks(Property::MutualExclusion) {
             let because = format!("{inside} processes are inside, more than session {mine} takes");

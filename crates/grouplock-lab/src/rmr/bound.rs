@@ -220,11 +220,15 @@ impl PathSearch {
         }
         let (automaton, first) = Automaton::new(subject, processes);
         let layout = &automaton.layout;
-        let (local, objects) = &first[0];
-        if first.iter().any(|(other, _)| other != local) {
+        let known_to = |p: usize| {
+            let objects = first[p].1.iter();
+            objects.map(|&object| at_first(object, p, layout)).collect::<Vec<_>>()
+        };
+        // The first process stands for all, so the same must be in the memory of each.
+        let (local, known) = (&first[0].0, known_to(0));
+        if (0..first.len()).any(|p| first[p].0 != *local || known_to(p) != known) {
             return Err(Unproven);
         }
-        let known = objects.iter().map(|&object| at_first(object, layout)).collect();
         let start = PassageState { local: *local, known, touched: BTreeMap::new() };
         let mut search = PathSearch {
             inner,
@@ -320,7 +324,7 @@ impl PathSearch {
         op: Op,
     ) -> Result<Vec<(Val, Option<Obs>)>, Unproven> {
         let contents = self.cells.entry(state.cell(target)).or_default();
-        if let Op::Write(value) | Op::Fas(value) | Op::Cas(_, value) = op {
+        if let Op::Write(value) | Op::Fas(value) | Op::Cas(_, value) | Op::AwaitCas(_, value) = op {
             let told = state.told(value);
             contents.all.insert(told);
             if !state.is_own(target) {
@@ -381,10 +385,10 @@ impl PathSearch {
     }
 }
 
-/// An object that process 0 knows when it has joined.
-fn at_first(object: usize, layout: &Layout) -> KnownObject {
+/// An object that process `p` knows when it has joined.
+fn at_first(object: usize, p: usize, layout: &Layout) -> KnownObject {
     let object = &layout.objects[object];
-    let is_home = |&register: &usize| layout.registers[register].site.home == Home::Process(0);
+    let is_home = |&register: &usize| layout.registers[register].site.home == Home::Process(p);
     KnownObject { class: object.class, own: object.registers.iter().all(is_home) }
 }
 
