@@ -63,6 +63,22 @@ fn an_owner_is_asked_for_its_vote_once_per_grant_and_for_the_sake_of_better_ones
     }
 }
 
+/// A group that has no answer returns its vote again. The vote may be on its way to it by then.
+#[test]
+fn a_vote_that_was_returned_and_given_again_is_not_taken_back_by_a_copy_of_the_return() {
+    let mut arbiter = member(Admission::Together);
+    request(&mut arbiter, 1, 5);
+    request(&mut arbiter, 2, 6);
+    let returned = PeerMessage::Relinquish { stage: 1, grant: 1 };
+    arbiter.handle(NOW, MemberId(1), returned.clone()).unwrap();
+    let release = PeerMessage::Release { stage: 1, epoch: 1, died: None };
+    arbiter.handle(NOW, MemberId(2), release).unwrap();
+    assert_eq!(arbiter.voted_for().map(|rank| rank.member), Some(MemberId(1)));
+    request(&mut arbiter, 3, 7);
+    arbiter.handle(NOW, MemberId(1), returned).unwrap();
+    assert_eq!(arbiter.voted_for().map(|rank| rank.member), Some(MemberId(1)));
+}
+
 #[test]
 fn an_owner_that_can_be_reached_again_is_asked_for_its_vote_only_if_a_group_ranks_before_it() {
     let mut arbiter = member(Admission::Together);
