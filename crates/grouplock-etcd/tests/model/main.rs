@@ -5,6 +5,7 @@ mod asks;
 mod clients;
 mod keys;
 mod lease;
+mod limits;
 mod mutants;
 mod runner;
 mod server;

@@ -10,6 +10,7 @@ mod errors;
 mod expired_waiter;
 mod faults;
 mod harness;
+mod late;
 mod rooms;
 mod server;
 mod servers_fail;

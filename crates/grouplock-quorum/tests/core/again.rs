@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use grouplock_quorum::{
-    Admission, Coterie, Member, MemberId, Output, PeerMessage, Precedence, ProcessId,
+    Admission, Coterie, Durable, Member, MemberId, Output, PeerMessage, Precedence, ProcessId,
     ProcessMessage, Rank, Settings, Time, home,
 };
 
@@ -22,12 +22,14 @@ fn member(admission: Admission) -> Member {
 
 /// A request of a member for its first stage; larger priorities rank before smaller ones.
 fn request(arbiter: &mut Member, from: u16, priority: i32) -> Vec<PeerMessage> {
-    let rank =
-        Rank { claim: Precedence::Static.claim(NOW, priority), member: MemberId(from), stage: 1 };
-    arbiter
-        .handle(NOW, MemberId(from), PeerMessage::Request { rank, sent: NOW, epoch: 0 })
-        .unwrap();
+    ask(arbiter, from, priority, 0);
     said(arbiter)
+}
+
+fn ask(arbiter: &mut Member, from: u16, priority: i32, epoch: u64) {
+    let claim = Precedence::Static.claim(NOW, priority);
+    let rank = Rank { claim, member: MemberId(from), stage: 1 };
+    arbiter.handle(NOW, rank.member, PeerMessage::Request { rank, sent: NOW, epoch }).unwrap();
 }
 
 /// The messages that it sends to other members.
@@ -61,6 +63,22 @@ fn an_owner_is_asked_for_its_vote_once_per_grant_and_for_the_sake_of_better_ones
     }
 }
 
+/// A group that has no answer returns its vote again. The vote may be on its way to it by then.
+#[test]
+fn a_vote_that_was_returned_and_given_again_is_not_taken_back_by_a_copy_of_the_return() {
+    let mut arbiter = member(Admission::Together);
+    request(&mut arbiter, 1, 5);
+    request(&mut arbiter, 2, 6);
+    let returned = PeerMessage::Relinquish { stage: 1, grant: 1 };
+    arbiter.handle(NOW, MemberId(1), returned.clone()).unwrap();
+    let release = PeerMessage::Release { stage: 1, epoch: 1, died: None };
+    arbiter.handle(NOW, MemberId(2), release).unwrap();
+    assert_eq!(arbiter.voted_for().map(|rank| rank.member), Some(MemberId(1)));
+    request(&mut arbiter, 3, 7);
+    arbiter.handle(NOW, MemberId(1), returned).unwrap();
+    assert_eq!(arbiter.voted_for().map(|rank| rank.member), Some(MemberId(1)));
+}
+
 #[test]
 fn an_owner_that_can_be_reached_again_is_asked_for_its_vote_only_if_a_group_ranks_before_it() {
     let mut arbiter = member(Admission::Together);
@@ -73,6 +91,37 @@ fn an_owner_that_can_be_reached_again_is_asked_for_its_vote_only_if_a_group_rank
     arbiter.handle_reconnect(NOW, MemberId(1));
     let again = said(&mut arbiter);
     assert!(matches!(again[..], [PeerMessage::Inquire { grant: 1, again: true, .. }]), "{again:?}");
+}
+
+/// The stage of the owner may get an epoch that is far above the one of the vote. If its home dies,
+/// the arbiter leaps past it, also if it has restarted.
+#[test]
+fn an_arbiter_has_an_epoch_on_disk_before_it_tells_the_owner_that_it_knows_it() {
+    let mut arbiter = member(Admission::Together);
+    request(&mut arbiter, 1, 5);
+    ask(&mut arbiter, 1, 5, 1 << 21);
+    let mut disk = Durable::default();
+    let told = std::iter::from_fn(|| arbiter.poll_transmit()).find_map(|output| match output {
+        Output::Save(record) => {
+            disk.apply(record);
+            None
+        }
+        Output::ToMember(_, PeerMessage::Locked { epoch, .. }) => Some(epoch),
+        _ => None,
+    });
+    assert_eq!((told, disk.vote.epoch), (Some(1 << 21), 1 << 21));
+}
+
+/// Otherwise it would admit newcomers that come after that group.
+#[test]
+fn in_order_an_owner_is_told_of_each_better_claim() {
+    let mut arbiter = member(Admission::InOrder);
+    request(&mut arbiter, 1, 5);
+    request(&mut arbiter, 2, 6);
+    let better = Precedence::Static.claim(NOW, 7);
+    let told = request(&mut arbiter, 3, 7);
+    let named = |rival| rival == Some(better);
+    assert!(matches!(told[..], [PeerMessage::Contested { rival, .. }] if named(rival)), "{told:?}");
 }
 
 #[test]

@@ -226,6 +226,23 @@ fn a_home_that_is_gone_with_its_stage_is_reported() {
     assert_eq!(world.recovered(last), None, "it was told");
 }
 
+/// The members that know a death keep the room until it is reported.
+#[test]
+fn a_room_with_a_death_to_report_is_not_idle() {
+    let [a, b, _] = sessions();
+    let mut world = World::new();
+    let victim = world.ask(&a);
+    world.until_inside(victim);
+    world.dead.insert(ProcessId(victim as u64));
+    world.until("it is noticed", |world| world.members[0].stage_inside().is_none());
+    assert!(!world.members[0].is_idle() && !world.members[1].is_idle());
+    let next = world.ask(&b);
+    world.until_inside(next);
+    assert!(world.recovered(next).is_some());
+    world.leave(next);
+    assert!(world.members[1].is_idle(), "it was reported");
+}
+
 /// A home and arbiters that start again remember a death that is noticed and not yet reported.
 #[test]
 fn a_death_is_not_forgotten_by_a_restart() {

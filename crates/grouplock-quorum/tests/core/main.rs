@@ -17,4 +17,5 @@ mod rank;
 mod reconnect;
 mod simulated;
 mod storage;
+mod trust;
 mod votes;

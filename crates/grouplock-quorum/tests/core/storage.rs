@@ -5,9 +5,9 @@ use std::fs;
 use std::sync::Arc;
 
 use grouplock_quorum::node::StorageError;
-use grouplock_quorum::node::storage::{FORMAT, Head, SMALL, Storage};
-use grouplock_quorum::wire::CoterieKind;
-use grouplock_quorum::{MemberId, OpenStage, ProcessId, Record, Vote};
+use grouplock_quorum::node::storage::{FORMAT, Fact, Head, SMALL, Storage};
+use grouplock_quorum::wire::{CoterieKind, Memory};
+use grouplock_quorum::{Death, KnownDeath, MemberId, OpenStage, ProcessId, Record, Time, Vote};
 use grouplock_testing::Scratch;
 
 /// The length of the seal that a flush writes behind a batch.
@@ -121,6 +121,24 @@ fn a_flipped_bit_in_the_last_batch_that_was_saved_is_damage() {
     }
 }
 
+/// The member stopped before it wrote the seal. Then it started again, and relied on the batch.
+#[test]
+fn a_flipped_bit_in_a_batch_that_was_read_is_damage() {
+    let scratch = Scratch::new();
+    let mut storage = open(&scratch).unwrap();
+    storage.commit(vec![(room("a"), vote(1))]).unwrap();
+    drop(storage);
+    let mut bytes = fs::read(scratch.join("log")).unwrap();
+    let unsealed = bytes.len() - SEAL;
+    bytes.truncate(unsealed);
+    fs::write(scratch.join("log"), &bytes).unwrap();
+    assert_eq!(open(&scratch).unwrap().rooms()["a"].vote.grant, 1);
+    let mut damaged = fs::read(scratch.join("log")).unwrap();
+    damaged[unsealed - 1] ^= 1;
+    fs::write(scratch.join("log"), &damaged).unwrap();
+    assert!(matches!(open(&scratch), Err(StorageError::Damaged { .. })));
+}
+
 #[test]
 fn a_flipped_bit_in_a_log_that_was_written_anew_is_damage() {
     let scratch = Scratch::new();
@@ -200,6 +218,41 @@ fn a_long_log_is_written_anew_and_says_the_same() {
     assert_eq!(rooms.len(), 701);
     drop(storage);
     assert_eq!(*open(&scratch).unwrap().rooms(), rooms);
+}
+
+/// What is not in the rooms: the memories of this member and of others, the numbers of retired
+/// rooms; and deaths, which are records beside the room.
+#[test]
+fn a_log_that_was_written_anew_has_all_facts_and_deaths() {
+    let scratch = Scratch::new();
+    let mut storage = open(&scratch).unwrap();
+    let (mine, theirs) = (Memory { generation: 2, id: 7 }, Memory { generation: 3, id: 8 });
+    for fact in [Fact::Memory(mine), Fact::Peer(MemberId(2), theirs), Fact::Floor(9)] {
+        storage.note(fact).unwrap();
+    }
+    let (session, inside) = ("s".to_owned(), BTreeMap::from([(ProcessId(7), 1)]));
+    let stage = OpenStage { session, epoch: 4, inside, recovered: None };
+    let death = |epoch| Death { epoch, noticed: Time::ZERO, who: None };
+    let died = KnownDeath { death: death(3), reported: false };
+    let records = [Record::Opened(stage), Record::Recovered(death(2)), Record::Died(died.clone())];
+    storage.commit(records.map(|record| (room("a"), record)).into()).unwrap();
+    // A room that is retired later may have smaller numbers.
+    storage.commit(vec![(room("retired"), vote(4))]).unwrap();
+    storage.retire(&[room("retired")], 4).unwrap();
+    let mut longest = 0;
+    while storage.length() >= longest {
+        longest = storage.length();
+        assert!(longest < 16 * SMALL, "it is never written anew");
+        storage.commit((0..20_000).map(|n| (room("b"), vote(n))).collect()).unwrap();
+    }
+    drop(storage);
+    let storage = open(&scratch).unwrap();
+    assert_eq!((storage.memory(), storage.memory_of(MemberId(2))), (mine, theirs));
+    assert_eq!(storage.floor(), 9);
+    assert_eq!(storage.rooms().keys().map(|name| &**name).collect::<Vec<_>>(), ["a", "b"]);
+    let data = &storage.rooms()["a"];
+    let recovered = data.open.as_ref().and_then(|open| open.recovered.clone());
+    assert_eq!((data.died.as_ref(), recovered), (Some(&died), Some(death(2))));
 }
 
 #[test]

@@ -168,6 +168,22 @@ fn a_home_starts_again_after_a_process_has_joined() {
     holds("the same, and it is noticed", &noticed, &[ALL, YIELDS, SHARE]);
 }
 
+/// A member stops before it has written what can wait.
+#[test]
+fn what_can_wait_is_lost() {
+    let base = Scenario { late: true, crashes: 1, ..Scenario::new(triangle(), &two()) };
+    let patient = Scenario { patience: 6, ..base.clone() };
+    holds("2 groups, a restart, what can wait is lost", &patient, &[ALL, YIELDS]);
+    let giving_up = Scenario { cancel: true, ..patient };
+    holds("the same, giving up", &giving_up, &[ALL, YIELDS]);
+    let noticed = Scenario { reconnect: true, ..base.clone() };
+    holds("2 groups, a restart that is noticed, what can wait is lost", &noticed, &[ALL, YIELDS]);
+    let joining = [at(0), at(0), at(1).priority(1)];
+    let joining = Scenario { patience: 6, ..Scenario::new(triangle(), &joining) };
+    let joining = Scenario { late: true, crashes: 1, ..joining };
+    holds("2 of one session, 1 other, what can wait is lost", &joining, &[ALL, YIELDS, SHARE]);
+}
+
 /// Two processes of one session, of which one may give up, and one of each other session. When a
 /// process leaves or gives up and no message is under way, the best waiter is next.
 fn in_line(admission: Admission, precedence: Precedence) -> Scenario {

@@ -26,6 +26,7 @@ impl Model for Scenario {
             asked: vec![0; self.processes.len()],
             links: BTreeMap::new(),
             disks: vec![Durable::default(); usize::from(self.coterie.members())],
+            waiting: vec![Vec::new(); usize::from(self.coterie.members())],
             clock: 0,
             left: Budget {
                 duplicates: self.duplicates,
@@ -196,6 +197,7 @@ impl Model for Scenario {
             }
             Action::Crash(m) => {
                 state.left.crashes -= 1;
+                state.waiting[m].clear();
                 let disk = if self.forgetful {
                     state.disks[m] = Durable::default();
                     Durable::default()

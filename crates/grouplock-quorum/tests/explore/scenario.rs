@@ -39,6 +39,9 @@ pub(crate) struct Scenario {
     /// A member's crash breaks all its connections, and all others are notified. Otherwise nothing
     /// is lost and nobody is notified.
     pub(crate) reconnect: bool,
+    /// What a member saves and what [can wait](grouplock_quorum::Record::can_wait) is not on its
+    /// disk before it saves something else. When it stops, that is lost.
+    pub(crate) late: bool,
     /// A mutant: a member finds nothing on its disk, and remembers nothing of a retired room.
     pub(crate) forgetful: bool,
     /// How many times `step` may pass. There are leases if it is not 0. A party whose time has come
@@ -126,6 +129,7 @@ impl Scenario {
             breaks: 0,
             crashes: 0,
             reconnect: false,
+            late: false,
             forgetful: false,
             passes: 0,
             step: LEASE * 2,

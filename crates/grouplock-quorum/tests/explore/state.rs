@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::scenario::{LEASE, Plan, Scenario};
 use grouplock_quorum::{
     Durable, GroupMessage, Member, MemberId, Output, PeerMessage, Precedence, Process, ProcessId,
-    ProcessMessage, ProcessState, Time, homes,
+    ProcessMessage, ProcessState, Record, Time, homes,
 };
 
 /// One end of a link.
@@ -34,6 +34,8 @@ pub(crate) struct State {
     /// Messages on their way. They are in the order of sending, or sorted if order does not count.
     pub(crate) links: BTreeMap<(End, End), Vec<Message>>,
     pub(crate) disks: Vec<Durable>,
+    /// What each member has saved and what is not on its disk, because it can wait.
+    pub(crate) waiting: Vec<Vec<Record>>,
     pub(crate) clock: u64,
     pub(crate) left: Budget,
     /// Since when members are down: dead members, and members that lost their memory.
@@ -189,7 +191,7 @@ impl State {
                             // Without crashes nothing reads the disks, and without disks there are
                             // fewer states.
                             if scenario.crashes > 0 && !self.is_down(from) {
-                                self.disks[m].apply(record);
+                                self.save(scenario, m, record);
                             }
                         }
                         Output::ToMember(to, message) => {
@@ -223,6 +225,16 @@ impl State {
             self.drop_late();
         }
         self.watch_stages(scenario);
+    }
+
+    fn save(&mut self, scenario: &Scenario, member: usize, record: Record) {
+        let waits = scenario.late && record.can_wait();
+        self.waiting[member].push(record);
+        if !waits {
+            for record in std::mem::take(&mut self.waiting[member]) {
+                self.disks[member].apply(record);
+            }
+        }
     }
 
     /// Drops answers of arbiters about a stage that is over. Their delivery changes nothing, at any
@@ -357,7 +369,7 @@ impl State {
         // Messages that it sent before the connections are lost.
         while let Some(output) = self.members[it].poll_transmit() {
             if let Output::Save(record) = output {
-                self.disks[it].apply(record);
+                self.save(scenario, it, record);
             }
         }
         for other in (0..self.members.len()).filter(|other| *other != it) {

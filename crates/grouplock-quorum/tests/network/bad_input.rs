@@ -239,15 +239,44 @@ fn members_that_are_none() {
 
 /// The test plays member 1. No other member runs.
 fn alone() -> (Cluster, Raw) {
+    let (cluster, mut raw) = unknown(true);
+    raw.send(&MEMORY).unwrap();
+    (cluster, raw)
+}
+
+/// The same before it has presented its memory. Member 0 has begun, or has no memory.
+fn unknown(begun: bool) -> (Cluster, Raw) {
     let mut cluster = Cluster::prepare(Options::new(3));
-    cluster.set(0, "GROUPLOCK_TEST_BEGUN", "1");
+    if begun {
+        cluster.set(0, "GROUPLOCK_TEST_BEGUN", "1");
+    }
     cluster.launch(0);
     let cluster_is = Some(fingerprint(&cluster));
     let mut raw = Raw::connect(&cluster.address(0)).unwrap();
     raw.greet(cluster_is, Role::Member { id: MemberId(1), incarnation: 1 }).unwrap();
-    let mine = Memory { generation: 1, id: 7 };
-    raw.send(&Frame::Memory { mine, recall: None }).unwrap();
     (cluster, raw)
+}
+
+const MEMORY: Frame = Frame::Memory { mine: Memory { generation: 1, id: 7 }, recall: None };
+
+/// A member that has not presented its memory may have forgotten what it has said. A member without
+/// memory may have forgotten to whom it gave its vote.
+#[test]
+fn members_do_not_hear_each_other_before_both_have_a_memory() {
+    for begun in [true, false] {
+        let (cluster, mut raw) = unknown(begun);
+        if !begun {
+            raw.send(&MEMORY).unwrap();
+        }
+        let now = grouplock_quorum::Clock::start().now();
+        let rank = Rank { claim: claim(now), member: MemberId(1), stage: 1 };
+        let message = PeerMessage::Request { rank, sent: now, epoch: 0 };
+        raw.send(&Frame::Peer { room: "room".to_owned(), message }).unwrap();
+        // It is refused after the request was read.
+        raw.ask("room", &session_at(0, 3), 1).unwrap();
+        assert_eq!(raw.refusal(), "not_its_role");
+        assert_eq!(cluster.metric(0, "grouplock_rooms", ""), 0, "it was heard, begun: {begun}");
+    }
 }
 
 fn claim(asked: Time) -> Claim {

@@ -6,6 +6,7 @@ use crate::cluster::client::{Raw, session_at};
 use crate::cluster::{Cluster, Options, PATIENCE, eventually};
 use grouplock_quorum::wire::{Frame, Role};
 use grouplock_quorum::{Coterie, GroupMessage, MemberId, ProcessMessage};
+use grouplock_room::{Places, RoomOptions};
 
 /// Long enough for every possible fault to appear.
 const A_WHILE: Duration = Duration::from_millis(800);
@@ -231,6 +232,52 @@ fn a_client_that_connects_again_keeps_its_place() {
     assert_eq!(waits.entered(2, Duration::from_millis(300)).unwrap(), None);
     again.leave("room", 1).unwrap();
     assert!(waits.entered(2, PATIENCE).unwrap().is_some());
+}
+
+/// Its member may not have noticed that the old connection is dead.
+#[test]
+fn a_client_that_connects_again_is_answered_also_after_the_end_of_its_old_connection() {
+    let cluster = start(patient(3));
+    let (session, secret) = (session_at(0, 3), 4711);
+    let (mut old, _) = Raw::client(&cluster.address(0), secret).unwrap();
+    let (mut new, _) = Raw::client(&cluster.address(0), secret).unwrap();
+    assert_eq!(old.refusal(), "closed", "the member ends it");
+    for process in 0..50 {
+        new.ask("room", &session, process).unwrap();
+        assert!(new.entered(process, PATIENCE).unwrap().is_some(), "process {process}");
+        new.leave("room", process).unwrap();
+    }
+}
+
+/// Its home is killed before it has read that the holder leaves. The lease would last a minute.
+#[test]
+fn a_client_that_has_left_says_so_again_when_its_home_is_back() {
+    let mut cluster = start(patient(3));
+    let places = Places::new().with(grouplock_quorum::opener());
+    let room = places.open(cluster.place(0).as_str(), "room", &RoomOptions::new()).unwrap();
+    let inside = room.request(&session_at(0, 3)).enter_owned().unwrap();
+    cluster.signal(0, nix::sys::signal::Signal::SIGSTOP);
+    let (tell, told) = std::sync::mpsc::channel();
+    let leaving = std::thread::spawn(move || tell.send(inside.leave()));
+    // Most likely it has sent that by then.
+    assert!(told.recv_timeout(Duration::from_millis(200)).is_err(), "nobody has answered");
+    cluster.kill(0);
+    cluster.launch(0);
+    told.recv_timeout(PATIENCE).expect("its home hears it").expect("nothing was lost");
+    leaving.join().unwrap().unwrap();
+    eventually("it is out", || cluster.metric(0, "grouplock_inside", "") == 0);
+}
+
+/// The addresses of two members are exchanged in the configuration of the third.
+#[test]
+fn a_member_that_finds_another_at_an_address_does_not_talk_to_it() {
+    let mut cluster = Cluster::prepare(patient(3));
+    let [_, one, other] = [0, 1, 2].map(|id| cluster.address(id));
+    let swapped = cluster.toml(0).replace(&one, "@").replace(&other, &one).replace('@', &other);
+    std::fs::write(cluster.config(0), swapped).unwrap();
+    (0..3).for_each(|id| cluster.launch(id));
+    eventually("it notices it", || cluster.refused(0, "out_of_turn") >= 2);
+    assert_eq!(cluster.metric(0, "grouplock_members_connected", ""), 0);
 }
 
 #[test]

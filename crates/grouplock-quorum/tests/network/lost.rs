@@ -75,6 +75,28 @@ fn a_member_that_has_lost_its_data_admits_nobody_beside_a_holder() {
     assert!(next > epoch, "{next} after {epoch}");
 }
 
+/// Two of three members lose their data. Together they are a quorum, and a quorum may have had stages
+/// of which the third never heard.
+#[test]
+fn members_that_have_lost_the_data_of_a_quorum_do_not_begin() {
+    const VOTE_LEASE: Duration = Duration::from_millis(3100);
+    let mut cluster = Cluster::start(Options { lease: "2s", ..Options::new(3) });
+    cluster.wait_connected();
+    for id in [1, 2] {
+        cluster.kill(id);
+        fs::remove_dir_all(cluster.data(id)).unwrap();
+    }
+    for id in [1, 2] {
+        cluster.launch(id);
+    }
+    let lost = |id| cluster.log(id).contains("it has lost its memory");
+    eventually("the third has told them", || lost(1) && lost(2));
+    std::thread::sleep(VOTE_LEASE);
+    for id in [1, 2] {
+        assert!(!cluster.log(id).contains("and it continues with memory"), "{id} has a vote");
+    }
+}
+
 /// The home loses its data. Its holders learn at once that their holdings are lost. Others wait
 /// until the leases have ended.
 #[test]
@@ -82,6 +104,9 @@ fn a_home_that_has_lost_its_data_says_so_to_those_inside() {
     let mut cluster = start();
     let secret = fastrand::u64(..);
     let mut inside = Raw::client(&cluster.address(0), secret).unwrap().0;
+    inside.ask("room", &session_at(0, 3), 3).unwrap();
+    inside.entered(3, PATIENCE).unwrap().expect("the room is empty");
+    inside.leave("room", 3).unwrap();
     inside.ask("room", &session_at(0, 3), 1).unwrap();
     let first = inside.entered(1, PATIENCE).unwrap().expect("the room is empty");
     let confirmed = renew(&mut inside, 1);
@@ -104,6 +129,14 @@ fn a_home_that_has_lost_its_data_says_so_to_those_inside() {
     assert!(confirmed.elapsed() >= LEASE, "one who has not heard of it may still be inside");
     assert!(entered > Some(first), "{entered:?} after {first}");
     eventually("it says what has happened", || cluster.log(0).contains("it has lost its memory"));
+    // The others know that its first stages are over. It does not use their numbers again.
+    eventually("it is back", || cluster.log(0).contains("and it continues with memory 2."));
+    cluster.wait_connected();
+    other.leave("room", 2).unwrap();
+    let mut again = client_at(&cluster, 0);
+    again.ask("room", &session_at(0, 3), 4).unwrap();
+    let last = again.entered(4, PATIENCE).unwrap();
+    assert!(last > entered, "{last:?} after {entered:?}");
 }
 
 /// A client cannot reach a home.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use grouplock_quorum::wire::{
     Cluster, CoterieKind, Frame, Inside, Peer, Reader, Reason, Seen, Stage, Versions, Welcome,
@@ -12,6 +12,8 @@ use grouplock_quorum::{Clock, GroupMessage, MemberId, Precedence, ProcessMessage
 use grouplock_room::{Places, Room, RoomError, RoomOptions};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
+
+const LEASE: Duration = Duration::from_secs(10);
 
 /// The requests that the member received.
 #[derive(Default)]
@@ -46,7 +48,7 @@ impl Member {
             name: "test".to_owned(),
             members: vec![Peer { address: address.clone(), name: "member".to_owned() }],
             coterie: CoterieKind::Majority,
-            settings: Settings { lease: Some(Duration::from_secs(10)), ..Settings::default() },
+            settings: Settings { lease: Some(LEASE), ..Settings::default() },
             clock_tolerance: Duration::from_secs(5),
         };
         let counts = Arc::new(Counts { slow: AtomicU64::new(millis), ..Counts::default() });
@@ -216,6 +218,16 @@ fn members_are_asked_about_a_room_once_for_all_requests() {
         // At least one request that needed the members' knowledge sent a look.
         assert!(asked > 0 || looks == 0);
     }
+}
+
+/// What is left of the lease is the time that a holder has to stop, before others are admitted.
+#[test]
+fn a_holder_trusts_its_lease_for_less_than_it_lasts() {
+    let member = Member::start();
+    let room = member.open("good");
+    let inside = room.enter("session").unwrap();
+    let until = inside.watch().valid_until().expect("it has a lease");
+    assert!(until <= Instant::now() + LEASE * 7 / 8);
 }
 
 /// The paper's tc: half of the time from Hello to Welcome, then from a Ping to its Pong.
