@@ -148,6 +148,22 @@ pub(super) fn a_downgrade_lets_others_join_at_once(subject: &dyn Subject) {
     assert_empty(subject, &room);
 }
 
+pub(super) fn a_downgrade_to_another_name_is_a_change_of_session(subject: &dyn Subject) {
+    let room = open(subject, "downgrade to another");
+    if !room.capabilities().set_up {
+        return;
+    }
+    let alone = room.request("s").alone().enter().expect("it is empty");
+    let shared = alone.downgrade("t").expect("it is alone");
+    shared.leave().expect("it can be left");
+    // What the holder changed its session to does not stick to the handle.
+    let next = room.enter("s").expect("it is empty");
+    assert_eq!(snapshot(&room).session(), Some("s"));
+    assert!(room.try_enter("t").is_err_and(|error| error.is_conflict()));
+    next.leave().expect("it can be left");
+    assert_empty(subject, &room);
+}
+
 pub(super) fn a_switch_overtakes_nobody(subject: &dyn Subject) {
     let room = open(subject, "switch");
     if !room.capabilities().switch {
