@@ -154,12 +154,16 @@ pub(super) fn a_downgrade_to_another_name_is_a_change_of_session(subject: &dyn S
         return;
     }
     let alone = room.request("s").alone().enter().expect("it is empty");
+    alone.set_prepared(Some("s")).expect("it can be recorded");
     let shared = alone.downgrade("t").expect("it is alone");
+    assert_eq!(shared.prepared().expect("it can be asked"), None, "`t` is inside");
+    assert_eq!(shared.previous().expect("it can be asked").as_deref(), Some("s"));
     shared.leave().expect("it can be left");
     // What the holder changed its session to does not stick to the handle.
     let next = room.enter("s").expect("it is empty");
     assert_eq!(snapshot(&room).session(), Some("s"));
     assert!(room.try_enter("t").is_err_and(|error| error.is_conflict()));
+    assert_eq!(next.prepared().expect("it can be asked"), None, "`t` was inside");
     next.leave().expect("it can be left");
     assert_empty(subject, &room);
 }
