@@ -174,7 +174,10 @@ pub(crate) fn tests_of_features() -> Program {
 
 /// Arguments of cargo for the unit tests of a package: the features that have some.
 pub(crate) fn with_units(package: &str) -> &'static [&'static str] {
-    if package == "grouplock" { &["--features", "handover,lock_api"] } else { &[] }
+    match package {
+        "grouplock" => &["--features", "handover,lock_api,deadlock_detection"],
+        _ => &[],
+    }
 }
 
 /// Arguments of cargo for a test program of the workspace: the features that it concerns.
