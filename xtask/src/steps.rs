@@ -167,7 +167,22 @@ fn clippy(_: &Tests) -> Result<(), String> {
 
 /// The tests of grouplock that concern its features: with these features they run.
 pub(crate) fn tests_of_features() -> Program {
-    of_workspace("test", "lock_api,deadlock_detection,tracing").arguments(&OF_FEATURES)
+    Program::cargo(&["test", "--workspace", "--features", TESTED_FEATURES])
+        .arguments(&["--features", OF_PROGRAM])
+        .arguments(&OF_FEATURES)
+}
+
+/// Arguments of cargo for the unit tests of a package: the features that have some.
+pub(crate) fn with_units(package: &str) -> &'static [&'static str] {
+    match package {
+        "grouplock" => &["--features", "handover,lock_api,deadlock_detection"],
+        _ => &[],
+    }
+}
+
+/// Arguments of cargo for a test program of the workspace: the features that it concerns.
+pub(crate) fn with_features(program: &str) -> &'static [&'static str] {
+    if OF_FEATURES.contains(&program) { &["--features", TESTED_FEATURES] } else { &[] }
 }
 
 /// Lints cover examples without tests, and the step for features covers documentation.
@@ -178,6 +193,9 @@ pub(crate) fn all_tests() -> Program {
 fn tests(tests: &Tests) -> Result<(), String> {
     told(&tests.programs(all_tests(), &[])?)
 }
+
+/// The features that these tests need.
+const TESTED_FEATURES: &str = "grouplock/lock_api,grouplock/deadlock_detection,grouplock/tracing";
 
 /// The tests of grouplock that concern its features.
 const OF_FEATURES: [&str; 6] = ["--test", "lock_api", "--test", "deadlock", "--test", "tracing"];
@@ -207,6 +225,8 @@ fn features(tests: &Tests) -> Result<(), String> {
     }
     let with = |features| of_workspace("test", features);
     let mut failures = tests.programs(tests_of_features(), &[])?;
+    let units = Program::cargo(&["test", "-p", "grouplock", "--lib"]);
+    failures.extend(tests.programs(units.arguments(with_units("grouplock")), &[])?);
     failures.extend(tests.programs(with(all).arguments(&["--test", "lock_api"]), &[])?);
     let documentation = with(all).arguments(&["--doc", "--no-fail-fast"]);
     failures.extend(tests.run("documentation", documentation, &[]).err());

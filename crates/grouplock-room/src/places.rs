@@ -152,3 +152,32 @@ impl fmt::Debug for Places {
         f.debug_list().entry(&"file").entries(schemes).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lists one room, of this name.
+    struct Lists(&'static str);
+
+    impl Opener for Lists {
+        fn scheme(&self) -> &'static str {
+            "lists"
+        }
+
+        fn open(&self, _: &Place, _: &RoomName, _: &RoomOptions) -> Result<Room, RoomError> {
+            Err(RoomError::Withdrawn)
+        }
+
+        fn list(&self, _: &Place) -> Result<Vec<RoomName>, RoomError> {
+            Ok(vec![RoomName::new(self.0)?])
+        }
+    }
+
+    #[test]
+    fn an_opener_replaces_the_one_of_its_scheme() {
+        let places = Places::new().with(Lists("one")).with(Lists("other"));
+        let names = places.list("lists://host:1").unwrap();
+        assert_eq!(names, [RoomName::new("other").unwrap()]);
+    }
+}

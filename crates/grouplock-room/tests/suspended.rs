@@ -1,7 +1,7 @@
 //! Holdings on servers while the machine is suspended. The tests pretend it, for the whole process:
 //! so only one runs at a time, and no other test is in this program.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use grouplock_room::backend::{Holding, Submitted};
@@ -105,4 +105,19 @@ fn a_grant_that_nobody_has_taken_yet_runs_out_too() {
     let Ok(Submitted::Granted(holding)) = pending.submitted() else { panic!("it was granted") };
     assert_eq!(holding.watch().valid_until(), until.checked_sub(40 * SECOND));
     end(&desk);
+}
+
+/// No event reports that the machine was suspended.
+#[test]
+fn a_watch_that_waits_notices_that_the_machine_was_suspended() {
+    let _turn = one_at_a_time();
+    let (holding, _desk) = inside(Instant::now() + 3600 * SECOND);
+    let watch = holding.watch();
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || tell.send(watch.wait(None)));
+    // It waits then. If not, it notices before it waits.
+    std::thread::sleep(SECOND / 5);
+    remote::pretend_to_sleep(3600 * SECOND);
+    let standing = told.recv_timeout(60 * SECOND).expect("it looks at the clock");
+    assert!(matches!(standing, Standing::Lost(_)), "{standing:?}");
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use common::{LATE, wait_until};
 use grouplock::deadlock::{Action, Deadlock, check_deadlock, set_action, set_grace};
-use grouplock::{ExclusiveGuard, GroupLock, SessionGuard};
+use grouplock::{ExclusiveGuard, GroupLock, OwnedSessionGuard, SessionGuard};
 
 const GRACE: Duration = Duration::from_millis(100);
 
@@ -178,7 +178,8 @@ fn a_report_changes_nothing() {
     assert_eq!(blocked.waits_at.file(), file!());
     drop(guard);
     thread.join().unwrap();
-    assert_eq!(reports().len(), 1, "it is told once: {:?}", reports());
+    let told = reports().clone();
+    assert_eq!(told.len(), 1, "it is told once: {told:?}");
     assert!(check_deadlock().is_empty());
 }
 
@@ -232,19 +233,60 @@ fn a_guard_that_was_sent_is_no_false_alarm() {
     });
 }
 
-/// If that thread waits for the lock, it is a deadlock of that thread.
+/// If that thread waits for the lock, it is a deadlock of that thread, in whatever way it has used
+/// the guard.
 #[test]
 fn a_guard_that_was_sent_is_found_where_it_is() {
     let _turn = alone(Action::Panic);
+    is_found(|lock| lock.enter_arc(1), |guard| assert_eq!(**guard, 7));
+    is_found(|lock| lock.enter_arc(1), |guard| assert_eq!(*OwnedSessionGuard::session(guard), 1));
+    is_found(|lock| lock.exclusive_arc(), |guard| **guard = 8);
+}
+
+/// Another thread uses the guard and waits for the lock. That deadlock is found.
+fn is_found<G: Send + 'static>(
+    enter: impl FnOnce(&Arc<GroupLock<u8, u8>>) -> G,
+    use_it: impl FnOnce(&mut G) + Send + 'static,
+) {
     let lock = Arc::new(GroupLock::new(7));
-    let guard = lock.enter_arc(1);
-    let theirs = Arc::clone(&lock);
+    let mut guard = enter(&lock);
     let message = panic_of(move || {
-        assert_eq!(*guard, 7);
-        let _two = theirs.enter(2);
+        use_it(&mut guard);
+        let _two = lock.enter(2);
         drop(guard);
     });
     assert!(message.contains("waits at"), "{message}");
+}
+
+/// Two threads that wait for each other are one deadlock, and one of them reports it.
+#[test]
+fn a_deadlock_of_two_threads_is_reported_once() {
+    let _turn = alone(Action::Call(record));
+    let locks = [(); 2].map(|()| Arc::new(GroupLock::new(())));
+    let barrier = Arc::new(Barrier::new(2));
+    let (send, receive) = mpsc::channel();
+    let threads = [0, 1].map(|me| {
+        let (mine, other) = (Arc::clone(&locks[me]), Arc::clone(&locks[1 - me]));
+        let (barrier, send) = (Arc::clone(&barrier), send.clone());
+        thread::spawn(move || {
+            // It is not used where it is sent to, so it counts for this thread.
+            send.send(mine.enter_arc(1)).unwrap();
+            barrier.wait();
+            drop(other.exclusive());
+        })
+    });
+    let guards = [(); 2].map(|()| receive.recv().unwrap());
+    wait_until("there is a report", || !reports().is_empty());
+    let [deadlock] = &check_deadlock()[..] else { panic!("there is one") };
+    assert_eq!(deadlock.threads().len(), 2);
+    // Both have looked again.
+    thread::sleep(3 * GRACE);
+    let told = reports().clone();
+    assert_eq!(told.len(), 1, "{told:?}");
+    drop(guards);
+    for thread in threads {
+        thread.join().unwrap();
+    }
 }
 
 #[test]
@@ -358,9 +400,16 @@ fn tasks_are_not_watched() {
     let _turn = alone(Action::Panic);
     let lock = GroupLock::new(());
     let mut future = std::pin::pin!(lock.enter_async(1));
-    let Poll::Ready(guard) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
+    let Poll::Ready(mut guard) = future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+    else {
         panic!("the room is free")
     };
+    {
+        let mut switch = std::pin::pin!(SessionGuard::switch_async(&mut guard, 3));
+        assert!(switch.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready());
+    }
+    // A task uses it on this thread.
+    let () = *guard;
     thread::scope(|scope| {
         scope.spawn(|| {
             let guard = guard;

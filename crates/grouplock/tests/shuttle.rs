@@ -486,3 +486,29 @@ storms! {
 storms! {
     handover: Handover::new(), None;
 }
+
+/// Two holders of a session wait for each other inside, a thread and a task. Either may admit the
+/// other, and a task that a thread admits is woken before that thread leaves.
+#[cfg(feature = "handover")]
+#[test]
+fn a_thread_that_enters_wakes_the_task_that_it_admits() {
+    let play = || {
+        let lock = Arc::new(GroupLock::<u32, _, _>::over(Handover::new(), Barrier::new(2)));
+        let inside = lock.enter_arc(1);
+        let (one, other) = (Arc::clone(&lock), Arc::clone(&lock));
+        let thread = thread::spawn(move || {
+            linger();
+            one.enter(2).wait();
+        });
+        let task = future::spawn(async move {
+            stay_async().await;
+            other.enter_async(2).await.wait();
+        });
+        linger();
+        drop(inside);
+        thread.join().expect("it does not panic");
+        future::block_on(task).expect("it is not cancelled");
+    };
+    run(RandomScheduler::new, 20 * EXECUTIONS, 2, play);
+    run(by_priorities, 5 * EXECUTIONS, 2, play);
+}

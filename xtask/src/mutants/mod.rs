@@ -12,7 +12,7 @@ use self::list::{Check, Mutant};
 use crate::libtest::{self, Watch};
 use crate::programs::{self, Limits, TestProgram};
 use crate::run::{Program, root};
-use crate::steps::{OF_PROGRAM, with_handover};
+use crate::steps::{OF_PROGRAM, with_features, with_units};
 
 /// A check that takes longer has noticed the fault: a thread waits forever. The right sources have
 /// the same limits.
@@ -198,13 +198,14 @@ fn built_for(check: &Check, ci: bool) -> Result<TestProgram, String> {
             .variable("RUSTFLAGS", &format!("--cfg {tool}"))
     } else if check.program == "lib" {
         let cargo = cargo.arguments(&["--target-dir", "target", "-p", &check.package]);
-        cargo.arguments(with_handover(&check.package))
+        cargo.arguments(with_units(&check.package))
     } else {
         // The whole workspace, as in the step `tests`: so shared dependencies are built with the
         // same features.
         cargo
             .arguments(&["--target-dir", "target", "--workspace"])
             .arguments(&["--features", OF_PROGRAM])
+            .arguments(with_features(&check.program))
     };
     let cargo = match &*check.program {
         "lib" => cargo.arguments(&["--lib"]),

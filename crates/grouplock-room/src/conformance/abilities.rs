@@ -148,6 +148,28 @@ pub(super) fn a_downgrade_lets_others_join_at_once(subject: &dyn Subject) {
     assert_empty(subject, &room);
 }
 
+pub(super) fn a_downgrade_to_another_name_is_a_change_of_session(subject: &dyn Subject) {
+    let room = open(subject, "downgrade to another");
+    if !room.capabilities().set_up {
+        return;
+    }
+    let alone = room.request("s").alone().enter().expect("it is empty");
+    alone.set_prepared(Some("s")).expect("it can be recorded");
+    let shared = alone.downgrade("t").expect("it is alone");
+    assert_eq!(shared.prepared().expect("it can be asked"), None, "`t` is inside");
+    assert_eq!(shared.previous().expect("it can be asked").as_deref(), Some("s"));
+    shared.leave().expect("it can be left");
+    let past = snapshot(&room).recent;
+    assert_eq!(past.last().map(|past| past.session.as_str()), Some("t"), "{past:?}");
+    // What the holder changed its session to does not stick to the handle.
+    let next = room.enter("s").expect("it is empty");
+    assert_eq!(snapshot(&room).session(), Some("s"));
+    assert!(room.try_enter("t").is_err_and(|error| error.is_conflict()));
+    assert_eq!(next.prepared().expect("it can be asked"), None, "`t` was inside");
+    next.leave().expect("it can be left");
+    assert_empty(subject, &room);
+}
+
 pub(super) fn a_switch_overtakes_nobody(subject: &dyn Subject) {
     let room = open(subject, "switch");
     if !room.capabilities().switch {
@@ -232,6 +254,9 @@ pub(super) fn a_failed_set_up_is_tried_again_by_the_next(subject: &dyn Subject) 
     assert!(matches!(error, RoomError::SetUp(_)), "{error}");
     assert!(error.to_string().contains("no power"), "{error}");
     assert_eq!(snapshot(&room).holders(), 0);
+    let next = room.enter("u").expect("it is empty");
+    assert_eq!(next.previous().expect("it can be asked"), None, "it may have changed anything");
+    drop(next);
     drop(set_up(subject, &room, "t", &count));
     assert_eq!(count.load(Ordering::SeqCst), 2);
     assert_empty(subject, &room);

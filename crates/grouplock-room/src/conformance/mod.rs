@@ -145,6 +145,7 @@ cases! {
     abilities::what_cannot_be_done_is_refused_at_once,
     abilities::at_most_so_many_are_inside,
     abilities::a_downgrade_lets_others_join_at_once,
+    abilities::a_downgrade_to_another_name_is_a_change_of_session,
     abilities::a_switch_overtakes_nobody,
     abilities::a_set_up_runs_once_and_before_others,
     abilities::a_set_up_for_a_name_too_long_is_refused,

@@ -172,7 +172,7 @@ impl Holding for FileHolding {
                 });
             }
             // A process that compares sessions owns the latch, which is ours now.
-            self.room.write_session(self.slot, session);
+            self.room.write_session(self.owned.as_ref().ok_or(RoomError::Withdrawn)?, session);
             self.room.map.set_text(header::PHASE + phase::SESSION, session.as_bytes());
             latched.run(|line| line.downgrade(self.slot))
         })

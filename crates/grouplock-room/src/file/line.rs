@@ -212,9 +212,11 @@ impl<W: Words> Line<'_, W> {
         Ok(only)
     }
 
-    /// Lets the session of a slot that is IN and alone join it.
+    /// Lets the session of a slot that is IN and alone join it. The session may be another than the
+    /// slot had when it was admitted.
     pub(crate) fn downgrade(&mut self, slot: Slot) -> Result<(), Contradiction> {
         self.change(|line| {
+            line.outdate(slot);
             line.set(slot, Field::Alone, 0);
             Ok(())
         })
@@ -446,9 +448,7 @@ impl<W: Words> Line<'_, W> {
         if inside == 0 {
             let epoch = self.0.get(At::Epoch).wrapping_add(1);
             self.0.set(At::Epoch, epoch);
-            if self.0.get(At::Prepared) == READY && !self.0.prepared_for(slot) {
-                self.0.set(At::Prepared, STALE);
-            }
+            self.outdate(slot);
             self.0.opened(slot);
         }
         let deaths = self.0.get(At::Deaths);
@@ -460,6 +460,14 @@ impl<W: Words> Line<'_, W> {
         self.0.set(At::Inside, inside + 1);
         let most = self.0.get(At::Most).min(self.of(slot, Field::Most));
         self.0.set(At::Most, most);
+    }
+
+    /// The session of `slot` is inside from now on. If the room is set up for another, it is so no
+    /// longer.
+    fn outdate(&mut self, slot: Slot) {
+        if self.0.get(At::Prepared) == READY && !self.0.prepared_for(slot) {
+            self.0.set(At::Prepared, STALE);
+        }
     }
 
     /// Builds links and numbers from the states and tickets.

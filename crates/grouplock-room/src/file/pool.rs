@@ -3,7 +3,7 @@
 //! The handle claims a slot when an entry needs it, and keeps it for the next entry, because a
 //! claim takes system calls. So a handle has as many slots as it had entries at the same time.
 
-use std::sync::PoisonError;
+use std::sync::{Mutex, PoisonError};
 
 use nix::fcntl::posix_fallocate;
 use nix::libc;
@@ -18,7 +18,7 @@ use crate::request::Request;
 /// A slot that this handle owns, and the session that is written in it.
 pub(super) struct OwnedSlot {
     pub(super) number: u16,
-    session: String,
+    session: Mutex<String>,
 }
 
 const UNKNOWN: u64 = u64::MAX;
@@ -33,12 +33,9 @@ impl FileRoom {
         self.ours()?;
         self.verdict()?;
         let idle = self.idle_slots.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut owned = idle.map_or_else(|| self.claim_slot(), Ok)?;
+        let owned = idle.map_or_else(|| self.claim_slot(), Ok)?;
         let slot = self.slot(owned.number);
-        if owned.session != request.session {
-            self.write_session(owned.number, request.session);
-            request.session.clone_into(&mut owned.session);
-        }
+        self.write_session(&owned, request.session);
         let expected = request.expected.map_or(UNKNOWN, |time| {
             u64::try_from(time.as_nanos()).unwrap_or(UNKNOWN - 1).min(UNKNOWN - 1)
         });
@@ -49,11 +46,15 @@ impl FileRoom {
         Ok(owned)
     }
 
-    /// Writes the session into a slot of ours. The slot must be outside, or the caller must own the
-    /// latch: then no process compares the session.
-    pub(super) fn write_session(&self, number: u16, session: &str) {
-        let slot = self.slot(number);
-        slot.sequence().odd_while(|| self.map.set_text(slot.session(), session.as_bytes()));
+    /// Writes the session into a slot of ours, unless it is there. The slot must be outside, or the
+    /// caller must own the latch: then no process compares the session.
+    pub(super) fn write_session(&self, owned: &OwnedSlot, session: &str) {
+        let mut written = owned.session.lock().unwrap_or_else(PoisonError::into_inner);
+        if *written != session {
+            let slot = self.slot(owned.number);
+            slot.sequence().odd_while(|| self.map.set_text(slot.session(), session.as_bytes()));
+            session.clone_into(&mut written);
+        }
     }
 
     /// Keeps an idle slot for the next entry.
@@ -90,7 +91,7 @@ impl FileRoom {
             self.map.set_text(mine.session(), b"");
         });
         mine.state().set(state::IDLE);
-        Ok(OwnedSlot { number: slot, session: String::new() })
+        Ok(OwnedSlot { number: slot, session: Mutex::default() })
     }
 
     /// Claims a slot under the reclaim byte. Also returns whether the latch came with it.

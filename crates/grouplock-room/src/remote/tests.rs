@@ -194,3 +194,12 @@ fn a_client_that_does_not_start_is_no_client() {
     let client = clients.at(1, || Ok::<_, ()>(7)).expect("it starts");
     assert_eq!(clients.at(1, || Err("not called")), Ok(client));
 }
+
+#[test]
+fn a_lost_holding_that_is_dropped_stays_lost_and_waits_for_nobody() {
+    let (holding, desk, _end) = inside(Some(Duration::from_secs(60)));
+    let watch = holding.watch();
+    desk.lost(Loss::Removed);
+    drop(holding);
+    assert_eq!(watch.standing(), Standing::Lost(Loss::Removed));
+}

@@ -1,6 +1,9 @@
 //! Dead participants, in detail. The [suite](crate::conformance) tests the promises of all kinds of
 //! rooms about them.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
 use grouplock_room::{PastPhase, Room};
 
 use crate::process::{self, Actor, Scratch, until_waiting};
@@ -91,4 +94,49 @@ fn all_deaths_are_reported_until_they_are_acknowledged_and_no_later_one_with_the
     assert_eq!(pids, [guest.pid()]);
     next.acknowledge().expect("it can be said");
     assert!(room.try_enter("u").expect("it is shared").deaths().is_empty());
+}
+
+#[test]
+fn the_last_four_deaths_are_remembered() {
+    let scratch = Scratch::new();
+    let room = open(&scratch);
+    let mut dead = Vec::new();
+    for _ in 0..5 {
+        let mut guest = process::guest_inside(&scratch, "room", "s");
+        guest.kill();
+        dead.push(guest.pid());
+        drop(room.try_enter("t").expect("the dead do not hold"));
+    }
+    let told = room.try_enter("t").expect("it is empty").deaths();
+    assert_eq!(told.iter().map(|death| death.pid).collect::<Vec<_>>(), dead[1..]);
+}
+
+/// The last holder tears down, although a fellow has not left but died.
+#[test]
+fn a_dead_fellow_does_not_prevent_the_tear_down() {
+    let scratch = Scratch::new();
+    let room = open(&scratch);
+    let torn_down = Arc::new(AtomicBool::new(false));
+    let tell = Arc::clone(&torn_down);
+    let tear_down = move || {
+        tell.store(true, SeqCst);
+        Ok(())
+    };
+    let inside = room.request("s").tear_down(tear_down).enter().expect("it is empty");
+    let mut guest = process::guest_inside(&scratch, "room", "s");
+    guest.kill();
+    inside.leave().expect("it can be left");
+    assert!(torn_down.load(SeqCst));
+}
+
+#[test]
+fn a_room_whose_participants_are_dead_is_removed() {
+    let scratch = Scratch::new();
+    drop(open(&scratch));
+    let mut holder = process::guest_inside(&scratch, "room", "s");
+    let mut waiter = process::start_guest(&scratch, "room", "t");
+    until_waiting(&open(&scratch), 1);
+    waiter.kill();
+    holder.kill();
+    Room::remove(scratch.path(), "room").expect("nobody lives in it");
 }

@@ -523,3 +523,60 @@ fn a_late_leave_does_not_end_the_next_holding() {
         drop(other.try_enter("t").expect("all have left"));
     }
 }
+
+/// Each refused request leaves its slot to the next.
+#[test]
+fn a_refused_request_uses_up_no_slot() {
+    let scratch = Scratch::new();
+    let options = RoomOptions::new().capacity(NonZeroU16::new(2).expect("not zero"));
+    let room = Room::open_with(scratch.path(), "room", &options).expect("made");
+    let _inside = room.enter("s").expect("it is empty");
+    for _ in 0..3 {
+        assert!(room.try_enter("t").is_err_and(|error| error.is_conflict()));
+    }
+}
+
+/// The empty name is a session as any other. A slot has the name that its last owner wrote.
+#[test]
+fn the_empty_name_is_not_that_of_an_earlier_owner() {
+    let scratch = Scratch::new();
+    let earlier = open(&scratch).expect("made");
+    earlier.enter("s").expect("it is empty").leave().expect("it can be left");
+    drop(earlier);
+    let (room, other) = (open(&scratch).expect("opened"), open(&scratch).expect("opened"));
+    let _inside = room.enter("").expect("it is empty");
+    assert_eq!(room.snapshot().expect("it can be seen").session(), Some(""));
+    assert!(other.try_enter("s").is_err_and(|error| error.is_conflict()));
+}
+
+/// A snapshot is exact if no number of a change is between its beginning and its end.
+#[test]
+fn every_change_has_a_number() {
+    let scratch = Scratch::new();
+    let room = open(&scratch).expect("made");
+    let changes = || fs::read(file(&scratch)).expect("it is there")[216..224].to_vec();
+    let before = changes();
+    let inside = room.enter("s").expect("it is empty");
+    let between = changes();
+    inside.leave().expect("it can be left");
+    assert!(before != between && between != changes());
+}
+
+/// In a directory where every user may make files, the file of another user is not used, even if
+/// its group is ours.
+#[test]
+fn a_file_of_the_group_in_a_public_directory() {
+    let scratch = Scratch::new();
+    if !root() {
+        skip(&current_test(), "only root can give a file away");
+        return;
+    }
+    let ours = nix::unistd::getegid().as_raw();
+    drop(open(&scratch).expect("made"));
+    std::os::unix::fs::chown(file(&scratch), Some(12345), Some(ours)).expect("this is root");
+    fs::set_permissions(file(&scratch), Permissions::from_mode(0o660)).expect("it is ours");
+    open(&scratch).expect("a group may share a directory of its own");
+    fs::set_permissions(scratch.path(), Permissions::from_mode(0o1777)).expect("it is ours");
+    let said = message(open(&scratch));
+    assert_says(&said, &["is not used as a room", "belongs to the user with number 12345"]);
+}

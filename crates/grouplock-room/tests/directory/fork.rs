@@ -1,5 +1,6 @@
 //! A child that inherits an open room.
 
+use grouplock_room::remote::Clients;
 use grouplock_room::{Room, RoomError, Standing};
 use nix::libc;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -76,5 +77,12 @@ fn parent() {
     }));
     assert_eq!(guard.standing(), Standing::Held);
     guard.leave().expect("it can be left");
+    // The threads of a client of servers do not exist in the child. It starts a client of its own.
+    let clients = Clients::<&str, &str>::new();
+    let ours = clients.at("place", || Ok::<_, ()>("ours")).expect("it starts");
+    assert!(in_child(|| {
+        clients.at("place", || Ok::<_, ()>("the child's")).is_ok_and(|own| *own == "the child's")
+    }));
+    assert_eq!(clients.at("place", || Err("not called")), Ok(ours));
     process::say("well");
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::sync::mpsc::{self, TryRecvError};
 
-use grouplock_room::{Room, RoomError};
+use grouplock_room::{Room, RoomError, RoomOptions, Standing};
 
 use crate::process::{LONG, Scratch};
 
@@ -111,4 +111,44 @@ fn an_empty_file_is_replaced_unless_somebody_is_inside() {
     drop(file);
     let (room, _) = open(&scratch);
     drop(room.try_enter("t").expect("it is a new one"));
+}
+
+/// The slot of a holding that a file kept gets another owner.
+#[test]
+fn a_slot_that_a_file_kept_is_that_of_a_process_again() {
+    let scratch = Scratch::new();
+    let (room, file) = open(&scratch);
+    room.enter("s").expect("it is empty").keep_by(file.as_fd(), 1).expect("it fits");
+    drop(file);
+    drop(room.try_enter("t").expect("the file is closed"));
+    // Each takes a slot; one of them that of the file.
+    let (others, _) = open(&scratch);
+    let guards: Vec<_> = (0..3).map(|_| others.enter("s").expect("it can be shared")).collect();
+    let inherited = guards[0].descriptor().expect("there is one");
+    assert!(!others.leave_kept(inherited, false).expect("it can be asked"));
+    assert_eq!(room.snapshot().expect("it can be looked at").holders(), 3);
+}
+
+#[test]
+fn a_descriptor_that_keeps_one_holding_after_another_uses_up_no_slots() {
+    let scratch = Scratch::new();
+    let options = RoomOptions::new().capacity(3.try_into().expect("not zero"));
+    Room::open_with(scratch.path(), "room", &options).expect("it can be made");
+    let (room, file) = open(&scratch);
+    for _ in 0..4 {
+        room.enter("s").expect("there is a place").keep_by(file.as_fd(), 1).expect("it fits");
+        assert!(room.leave_kept(file.as_fd(), false).expect("it can be left"));
+    }
+}
+
+#[test]
+fn a_holding_that_has_moved_is_left_for_its_watch() {
+    let scratch = Scratch::new();
+    let (room, file) = open(&scratch);
+    let guard = room.enter("s").expect("it is empty");
+    let watch = guard.watch();
+    guard.keep_by(file.as_fd(), 1).expect("it fits");
+    assert_eq!(watch.standing(), Standing::Left);
+    assert!(room.leave_kept(file.as_fd(), false).expect("it can be left"));
+    assert_eq!(watch.standing(), Standing::Left, "it is not lost");
 }

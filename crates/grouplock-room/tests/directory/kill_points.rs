@@ -279,6 +279,8 @@ fn leaving(policy: Policy) {
             survived
         });
         assert_works(scratch, &room, epoch, steps);
+        let seen = room.snapshot().expect("it can be looked at");
+        assert!(seen.recent.iter().any(|past| past.epoch == epoch), "step {steps}: {seen:?}");
         survived
     });
 }

@@ -9,6 +9,7 @@ mod errors;
 mod fork;
 mod kept;
 mod kill_points;
+mod order;
 mod process;
 mod scribble;
 mod storm;

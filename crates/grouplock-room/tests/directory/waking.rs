@@ -1,12 +1,13 @@
 //! An admitted waiter is woken. It does not have to poll.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
+use std::thread::{Builder, Scope, ScopedJoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-use grouplock_room::{Guard, Room};
+use grouplock_room::{Guard, Room, RoomError, Standing};
 
 use crate::process::{self, Actor, LONG, Scratch, until, until_waiting};
 
@@ -189,6 +190,192 @@ fn impatient() {
     // A thread has its name some time after it was started.
     until("there is one", || watch() > 0);
     process::say(&format!("{} watch", watch()));
+}
+
+/// How often one that sleeps for long checks by itself.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+
+/// Whether one that sleeps for long is woken by an event, and does not find it by itself. `event`
+/// returns how long that took. A long time proves nothing on a busy machine: then it tries again.
+fn is_told(mut event: impl FnMut() -> Duration) -> bool {
+    let deadline = Instant::now() + LONG;
+    while Instant::now() < deadline {
+        if event() < HEARTBEAT / 2 {
+            return true;
+        }
+    }
+    false
+}
+
+/// A thread that waits for `there` in the room, at most with so many.
+fn wait_in<'s>(
+    scope: &'s Scope<'s, '_>,
+    room: &'s Room,
+    (session, most): (&'s str, u32),
+) -> ScopedJoinHandle<'s, Result<Guard<'s>, RoomError>> {
+    let most = most.try_into().expect("not zero");
+    scope.spawn(move || room.request(session).at_most(most).timeout(LONG).enter())
+}
+
+/// After this time a waiter watches other slots.
+fn until_it_watches() {
+    std::thread::sleep(5 * NAP);
+}
+
+#[test]
+fn a_watch_learns_at_once_that_its_holder_leaves_or_switches() {
+    for switches in [false, true] {
+        let told = is_told(|| {
+            let scratch = Scratch::new();
+            let room = Room::open(scratch.path(), "room").expect("it can be opened");
+            let guard = room.enter("here").expect("it is empty");
+            let watch = guard.watch();
+            std::thread::scope(|scope| {
+                let watches = Builder::new().name("watching-end".to_owned());
+                let watches = watches.spawn_scoped(scope, || (watch.wait(), Instant::now()));
+                until("it sleeps", || sleeping("watching-end") == (1, 1));
+                let ended = Instant::now();
+                let switched = if switches {
+                    Some(guard.switch("there").expect("nobody else is here"))
+                } else {
+                    guard.leave().expect("it can be left");
+                    None
+                };
+                let (standing, noticed) = watches.expect("a thread").join().expect("no panic");
+                assert_eq!(standing, Standing::Left);
+                drop(switched);
+                noticed.duration_since(ended)
+            })
+        });
+        assert!(told, "switches: {switches}");
+    }
+}
+
+/// A wait that is served by the thread of an earlier wait for the same holder.
+#[test]
+fn a_later_waiter_learns_at_once_of_a_death() {
+    assert!(is_told(|| {
+        let scratch = Scratch::new();
+        let room = Room::open(scratch.path(), "room").expect("it can be opened");
+        let mut holder = process::guest_inside(&scratch, "room", "here");
+        let waited = room.request("there").timeout(5 * NAP).enter();
+        assert!(waited.is_err_and(|error| error.is_conflict()));
+        std::thread::scope(|scope| {
+            let waiter = wait_in(scope, &room, ("there", 9));
+            until_waiting(&room, 1);
+            until_it_watches();
+            let died = Instant::now();
+            holder.kill();
+            drop(waiter.join().expect("no panic").expect("the dead do not hold"));
+            died.elapsed()
+        })
+    }));
+}
+
+/// Two wait behind a limit. One enters, and the other, which watched it, watches all holders.
+#[test]
+fn the_next_in_line_learns_at_once_of_a_death() {
+    assert!(is_told(|| {
+        let scratch = Scratch::new();
+        let room = Room::open(scratch.path(), "room").expect("it can be opened");
+        let mut holders = ["s"; 2].map(|session| process::guest_inside(&scratch, "room", session));
+        std::thread::scope(|scope| {
+            let first = wait_in(scope, &room, ("s", 2));
+            until_waiting(&room, 1);
+            let second = wait_in(scope, &room, ("s", 2));
+            until_waiting(&room, 2);
+            until_it_watches();
+            holders[0].kill();
+            let _first = first.join().expect("no panic").expect("there is a place");
+            let died = Instant::now();
+            holders[1].kill();
+            drop(second.join().expect("no panic").expect("there is a place"));
+            died.elapsed()
+        })
+    }));
+}
+
+#[test]
+fn a_waiter_learns_at_once_that_the_room_is_corrupt() {
+    assert!(is_told(|| {
+        let scratch = Scratch::new();
+        let open = || Room::open(scratch.path(), "room").expect("it can be opened");
+        let (room, other) = (open(), open());
+        let _inside = room.enter("here").expect("it is empty");
+        std::thread::scope(|scope| {
+            let waiter = wait_in(scope, &other, ("there", 9));
+            until_waiting(&room, 1);
+            until_it_watches();
+            // No room has this verdict.
+            let file = File::options().write(true).open(room.file().expect("there is one"));
+            file.and_then(|file| file.write_all_at(&[7], 232)).expect("it can be written");
+            let noticed = Instant::now();
+            assert!(matches!(room.snapshot(), Err(RoomError::Corrupt { .. })));
+            let waited = waiter.join().expect("no panic");
+            assert!(matches!(waited, Err(RoomError::Corrupt { .. })), "{waited:?}");
+            noticed.elapsed()
+        })
+    }));
+}
+
+/// A waiter watches a slot, and later another owner of the same slot.
+#[test]
+fn a_wait_for_the_next_owner_of_a_slot_costs_nothing() {
+    let scratch = Scratch::new();
+    let room = Room::open(scratch.path(), "room").expect("it can be opened");
+    let file = File::open(room.file().expect("there is one")).expect("it can be opened");
+    // How often the latch was released.
+    let changes = || {
+        let mut bytes = [0; 8];
+        file.read_exact_at(&mut bytes, 216).expect("it is long enough");
+        u64::from_ne_bytes(bytes)
+    };
+    for _ in 0..2 {
+        let mut holder = process::guest_inside(&scratch, "room", "here");
+        std::thread::scope(|scope| {
+            let waiter = wait_in(scope, &room, ("there", 9));
+            until_waiting(&room, 1);
+            until_it_watches();
+            // One that does not sleep takes the latch thousands of times.
+            let before = changes();
+            std::thread::sleep(25 * NAP);
+            let so_many = changes() - before;
+            assert!(so_many < 50, "{so_many} changes");
+            holder.kill();
+            let entered = waiter.join().expect("no panic").expect("the dead do not hold");
+            entered.leave().expect("it can be left");
+        });
+    }
+}
+
+#[test]
+fn a_task_that_withdraws_leaves_no_thread() {
+    let mut process = Actor::start("waking::withdrawing", &["withdrawing"]);
+    assert_eq!(process.hear().as_deref(), Some("it is told"));
+    assert!(process.end().success());
+}
+
+/// Not a test: a process in which a task withdraws after a long wait.
+#[test]
+fn withdrawing() {
+    if process::role().is_none() {
+        return;
+    }
+    let told = is_told(|| {
+        let scratch = Scratch::new();
+        let open = || Room::open(scratch.path(), "room").expect("it can be opened");
+        let (room, other) = (open(), open());
+        let _inside = room.enter("here").expect("it is empty");
+        let mut entering = Box::pin(other.enter_async("there"));
+        assert!(entering.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        until_it_watches();
+        until("its thread sleeps", || sleeping("grouplock-wait") == (1, 1));
+        let withdrew = Instant::now();
+        drop(entering);
+        until("its thread ends", || sleeping("grouplock-wait").1 == 0);
+        withdrew.elapsed()
+    });
+    process::say(if told { "it is told" } else { "it sleeps on" });
 }
 
 /// `cargo test --release -p grouplock-room --test directory many_waiters -- --ignored --nocapture`

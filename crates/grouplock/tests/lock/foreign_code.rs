@@ -9,7 +9,9 @@ use std::task::{Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::{SetWhenDropped, Woken, pending, poll, poll_with, ready, wait_until, waiters};
+use crate::common::{
+    FAVOURED, SetWhenDropped, Woken, pending, poll, poll_with, ready, wait_until, waiters,
+};
 use grouplock::cores::{Core, Striped};
 use grouplock::{GroupLock, Policy, SessionGuard};
 
@@ -449,6 +451,12 @@ fn a_panic_while_a_name_is_dropped_goes_no_further() {
         drop(lock.enter_with(Explosive(5), |()| ()));
         let (dropped, inside) = armed(|| lock.enter_with(Explosive(5), |()| unreachable!()));
         assert!(dropped);
+        let (dropped, fellow) = armed(|| {
+            let set_up = async |(): &mut ()| unreachable!();
+            ready(&mut Box::pin(lock.enter_with_async(Explosive(5), set_up)))
+        });
+        assert!(dropped);
+        drop(fellow);
         let soon = Duration::from_micros(1);
         let (dropped, late) = armed(|| lock.try_enter_for(Explosive(6), soon));
         assert!(dropped && late.is_none());
@@ -459,6 +467,14 @@ fn a_panic_while_a_name_is_dropped_goes_no_further() {
     let mut inside = lock.enter(Explosive(1));
     let (dropped, switched) = armed(|| SessionGuard::try_switch(&mut inside, Explosive(1)));
     assert!(dropped && switched);
+    drop(inside);
+    (0..FAVOURED).for_each(|_| drop(lock.enter(Explosive(1))));
+    let (dropped, favoured) = armed(|| lock.enter(Explosive(1)));
+    assert!(dropped);
+    let (dropped, tried) = armed(|| lock.try_enter(Explosive(1)));
+    assert!(dropped && tried.is_some());
+    drop((favoured, tried));
+    assert_free(&lock);
 }
 
 /// A session whose comparison lasts until the test ends it.

@@ -343,6 +343,20 @@ fn batch_the_last_session_is_preferred_in_an_empty_room_within_the_bound() {
     });
 }
 
+/// A holder that switches asks for a session that is not inside, even if the holder is the only one.
+#[test]
+fn batch_a_switch_to_another_session_overtakes_nobody() {
+    for policy in [Policy::Batch { passes: 100 }, Policy::BatchFor { wait: Duration::MAX }] {
+        let lock = GroupLock::with_policy(policy, ());
+        let mut guard = lock.enter(1);
+        let mut waiting = lock.enter_async(2);
+        pending(&mut waiting);
+        assert!(!SessionGuard::try_switch(&mut guard, 3), "{policy:?}");
+        drop(guard);
+        drop(ready(&mut waiting));
+    }
+}
+
 #[test]
 fn batch_for_only_the_session_inside_overtakes_and_only_for_so_long() {
     let wait = Policy::BatchFor { wait: PATIENCE };

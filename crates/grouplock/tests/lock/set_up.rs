@@ -328,6 +328,25 @@ fn in_order_one_sets_up_for_those_behind_it() {
     assert_free(&lock);
 }
 
+/// A set-up that was announced, and that does not happen, is not announced any more: the next
+/// request asks to be alone, and does not queue behind another.
+#[cfg(feature = "handover")]
+#[test]
+fn in_order_a_set_up_that_does_not_happen_is_not_waited_for() {
+    let lock = GroupLock::over(Handover::new(), Model::default());
+    let asks_to_be_alone = || {
+        let _inside = lock.enter(1);
+        let mut request = Box::pin(lock.enter_with_async(2, async |_: &mut Model| ()));
+        assert!(poll(request.as_mut()).is_pending());
+        lock.snapshot().waiting[0].session.is_none()
+    };
+    assert!(asks_to_be_alone(), "the first");
+    assert!(asks_to_be_alone(), "the first has withdrawn");
+    assert!(lock.enter_with_result(2, |_| Err(())).is_err());
+    assert!(asks_to_be_alone(), "the set-up has failed");
+    assert_free(&lock);
+}
+
 /// One request with set-up is dropped in the queue, and one after it was admitted and before it was
 /// polled.
 #[test]

@@ -287,6 +287,61 @@ fn an_invited_thread_that_has_withdrawn_is_replaced() {
     lock.lock().remove(two.id);
 }
 
+/// A thread that was invited and finds the room taken sleeps again.
+#[test]
+fn an_invited_thread_that_is_too_late_waits_again() {
+    let (lock, late) = (&patient(), Instant::now() + Duration::from_secs(60));
+    let state = thread::scope(|scope| {
+        let waiter = scope.spawn(|| lock.enter(Some(2)));
+        let wait_until = |fact: &dyn Fn() -> bool| {
+            while !fact() && Instant::now() < late {
+                thread::yield_now();
+            }
+        };
+        wait_until(&|| !lock.snapshot().waiting.is_empty());
+        let invite = || {
+            let mut locked = lock.lock();
+            let signal = locked.queue().invite().expect("it waits");
+            let before = signal.state();
+            signal.set(WaiterState::Invited);
+            before
+        };
+        assert_eq!(invite(), WaiterState::Waiting);
+        waiter.thread().unpark();
+        wait_until(&|| lock.lock().queue().demands().is_some_and(|demands| !demands.invited));
+        let state = invite();
+        waiter.thread().unpark();
+        // SAFETY: the holder of session 1 leaves.
+        unsafe { lock.leave(&mut ()) };
+        state
+    });
+    assert_eq!(state, WaiterState::Waiting);
+    // SAFETY: the thread has entered, and leaves.
+    unsafe { lock.leave(&mut ()) };
+}
+
+/// A thread that has looked for a deadlock, and found none, sleeps before it looks again.
+#[cfg(feature = "deadlock_detection")]
+#[test]
+fn a_thread_looks_for_a_deadlock_again_later() {
+    use crate::watch::{self, Observer as _};
+
+    crate::deadlock::set_grace(Duration::from_millis(1));
+    let lock = patient();
+    watch::about_to_wait();
+    let queued = join_queue(&lock);
+    let request = watch::RequestInfo::of(&lock, false);
+    let mut watch = watch::Wait::begin(request, &queued.signal, true, false);
+    let first = watch.next_look().expect("it will look");
+    while Instant::now() < first {
+        thread::yield_now();
+    }
+    assert!(watch.look(&|| lock.lock().crowd()).is_none(), "the owner does not wait");
+    assert!(watch.next_look() > Some(first));
+    watch.end(false);
+    lock.lock().remove(queued.id);
+}
+
 /// A holder leaves fairly. Then another holder waits to be alone, in front of the request that the
 /// room was promised to, and withdraws. The promise holds.
 #[cfg(feature = "lock_api")]
@@ -305,6 +360,67 @@ fn a_promise_outlasts_an_upgrade() {
     assert!(lock.try_enter(Some(1)).is_none(), "the promise is forgotten");
     lock.lock().remove(queued.id);
     assert!(lock.try_enter(Some(1)).is_some(), "no request waits");
+}
+
+/// A holder undoes its count for a request in the queue, under the internal lock. Until the release
+/// of that lock hands the room over, no request finds the door open.
+#[cfg(feature = "lock_api")]
+#[test]
+fn the_door_is_shut_where_a_holder_makes_way() {
+    let lock = patient();
+    lock.enter(Some(1));
+    let locked = lock.lock();
+    lock.leave_behind(&locked, ONE_HOLDER);
+    assert!(!lock.fast(&mut Some(Cow::Owned(1))), "it enters before those that wait");
+    drop(locked);
+    assert!(lock.fast(&mut Some(Cow::Owned(1))), "nobody waits");
+}
+
+/// A holder makes way for a thread that has not waited long. The room is promised to that thread: it
+/// is not only invited to try.
+#[cfg(feature = "lock_api")]
+#[test]
+fn a_holder_that_makes_way_hands_the_room_over() {
+    let (lock, late) = (&patient(), Instant::now() + Duration::from_secs(60));
+    let queued = join_queue(lock);
+    let state = thread::scope(|scope| {
+        // SAFETY: the holder of session 1 asks.
+        scope.spawn(|| unsafe { lock.make_way(Some(&1)) });
+        while queued.signal.state() == WaiterState::Waiting && Instant::now() < late {
+            thread::yield_now();
+        }
+        let state = queued.signal.state();
+        if state == WaiterState::Granted {
+            // SAFETY: the thread that was admitted leaves.
+            unsafe { lock.leave(&mut ()) };
+        } else {
+            lock.lock().remove(queued.id);
+        }
+        state
+    });
+    assert_eq!(state, WaiterState::Granted);
+    // SAFETY: the holder that made way is inside again, and leaves.
+    unsafe { lock.leave(&mut ()) };
+    assert_eq!(lock.snapshot().holders, 0);
+}
+
+/// A thread was invited and has not answered yet, and a request has taken the room meanwhile. A task
+/// joins the thread's phase. The room is handed to both as soon as it is empty.
+#[test]
+fn a_task_does_not_wait_until_an_invited_thread_answers() {
+    let lock = patient();
+    let queued = join_queue(&lock);
+    // SAFETY: the holder of session 1 leaves.
+    unsafe { lock.leave(&mut ()) };
+    assert_eq!(queued.signal.state(), WaiterState::Invited);
+    lock.enter(Some(1));
+    let mut waiting = None;
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(lock.poll_enter(Some(&2), &mut waiting, &mut cx).is_pending());
+    // SAFETY: the holder of session 1 leaves.
+    unsafe { lock.leave(&mut ()) };
+    assert!(lock.poll_enter(Some(&2), &mut waiting, &mut cx).is_ready());
+    assert_eq!(queued.signal.state(), WaiterState::Granted);
 }
 
 /// The room of [`a_snapshot_does_not_count_one_that_only_tries`].

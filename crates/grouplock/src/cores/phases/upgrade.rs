@@ -53,7 +53,7 @@ impl<S: Eq + Clone> Phases<S> {
     }
 
     /// Undoes `count` with the door shut. The internal lock's release hands an empty room over.
-    fn leave_behind(&self, _locked: &Locked<'_, S>, count: u32) {
+    pub(super) fn leave_behind(&self, _locked: &Locked<'_, S>, count: u32) {
         // Relaxed: a request with a later step finds the door shut, and asks. If no request waits,
         // the release of the internal lock opens the door.
         self.word.fetch_or(MUST_LOCK, Relaxed);
