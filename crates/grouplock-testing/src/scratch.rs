@@ -32,11 +32,16 @@ impl Scratch {
     /// If it cannot be made.
     pub fn below(base: &Path) -> io::Result<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        // Relaxed: it only matters that each number is used once.
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = base.join(format!("grouplock-test-{}-{number}", std::process::id()));
-        fs::create_dir(&path)?;
-        Ok(Scratch { path, janitor: None })
+        loop {
+            // Relaxed: it only matters that each number is used once.
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let path = base.join(format!("grouplock-test-{}-{number}", std::process::id()));
+            match fs::create_dir(&path) {
+                // An earlier process with this number was killed.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                made => return made.map(|()| Scratch { path, janitor: None }),
+            }
+        }
     }
 
     /// Makes one for a static, which is never dropped. It is removed soon after this program ends,
@@ -101,6 +106,17 @@ mod tests {
         let path = one.path().to_owned();
         drop(one);
         assert!(!path.exists() && other.path().exists());
+    }
+
+    #[test]
+    fn a_directory_that_a_killed_process_left_is_passed_over() {
+        let base = Scratch::new();
+        for number in 0..100 {
+            let left = format!("grouplock-test-{}-{number}", std::process::id());
+            fs::create_dir(base.join(&left)).expect("it can be made");
+        }
+        let own = Scratch::below(base.path()).expect("another name is free");
+        assert_eq!(fs::read_dir(own.path()).expect("it is there").count(), 0);
     }
 
     #[test]

@@ -175,6 +175,12 @@ impl<W: Words> Line<'_, W> {
     /// Removes the slot of a dead owner from the line.
     pub(crate) fn bury(&mut self, slot: Slot) -> Result<(), Contradiction> {
         self.mend()?;
+        // In an image whose pages are from several moments, the sessions may differ. If a request
+        // joined one of them now, its epoch could be that of another.
+        let inside = self.inside(usize::MAX);
+        if inside.iter().any(|other| !self.0.same_session(inside[0], *other)) {
+            return Err(Contradiction);
+        }
         self.record_death(slot);
         self.remove(slot)
     }

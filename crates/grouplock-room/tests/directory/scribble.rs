@@ -172,7 +172,8 @@ fn an_image_of_different_moments_is_put_in_order() {
         for session in SESSIONS {
             let guard = room.request(session).timeout(process::LONG).enter();
             let guard = guard.unwrap_or_else(|error| panic!("round {round}, {session}: {error}"));
-            assert!(guard.epoch() > epoch, "round {round}");
+            let now = guard.epoch();
+            assert!(now > epoch, "round {round}, {session}: epoch {now} after {epoch}");
             epoch = guard.epoch();
             guard.leave().unwrap_or_else(|error| panic!("round {round}, {session}: {error}"));
         }

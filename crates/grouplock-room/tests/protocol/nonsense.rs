@@ -75,3 +75,22 @@ fn a_death_is_recorded_once_by_the_process_that_frees_the_slot() {
         assert_eq!(memory.get(At::Deaths), deaths, "slot {slot}");
     }
 }
+
+/// The sessions in a file may be from other moments than its states. If a request could join such a
+/// dead holder when another is buried, two sessions would have one epoch.
+#[test]
+fn dead_holders_of_different_sessions_contradict_each_other() {
+    let mut image: Image = [0; SIZE];
+    for slot in [0, 1] {
+        Play::ask(&mut image, slot, (slot as u64, false, ANY));
+        image[of(slot, Field::State as usize)] = IN as u8;
+    }
+    image[of(0, Field::Next as usize)] = 2;
+    image[of(1, Field::Prev as usize)] = 1;
+    for (at, word) in [(At::First, 1), (At::Last, 2), (At::Inside, 2), (At::Most, u8::MAX)] {
+        image[index(at)] = word;
+    }
+    assert_eq!(Line(&mut Recorder::new(image)).bury(0), Err(Contradiction));
+    Play::ask(&mut image, 1, (0, false, ANY));
+    assert_eq!(Line(&mut Recorder::new(image)).bury(0), Ok(()), "one session");
+}
